@@ -1,0 +1,44 @@
+//! Serde spellings of the typed identifiers: tokens and names as their text, numbers as JSON numbers.
+
+macro_rules! text {
+    ($module:ident, $type:ty) => {
+        pub(crate) mod $module {
+            use serde::{Deserialize, Deserializer, Serializer};
+
+            pub(crate) fn serialize<S: Serializer>(value: &$type, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(value)
+            }
+
+            pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$type, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+macro_rules! number {
+    ($module:ident, $type:ty) => {
+        pub(crate) mod $module {
+            use serde::{Deserialize, Deserializer, Serializer};
+
+            pub(crate) fn serialize<S: Serializer>(value: &$type, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_u64(value.get())
+            }
+
+            pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$type, D::Error> {
+                u64::deserialize(deserializer).map(<$type>::new)
+            }
+        }
+    };
+}
+
+text!(fleet_id, holdfast_types::FleetId);
+text!(host_id, holdfast_types::HostId);
+text!(incarnation, holdfast_types::Incarnation);
+text!(node_name, holdfast_types::NodeName);
+text!(session_id, holdfast_types::SessionId);
+text!(write_id, holdfast_types::WriteId);
+text!(zone, holdfast_types::Zone);
+number!(epoch, holdfast_types::Epoch);
+number!(millis, holdfast_types::Millis);
+number!(txid, holdfast_types::Txid);

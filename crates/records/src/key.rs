@@ -1,0 +1,199 @@
+//! Every object that Holdfast writes into the bucket, by name (design 3.3). Applications never write below these
+//! prefixes. Numbers are 16 digits of lower-case hex; cell names are percent-encoded into one segment.
+
+use std::fmt;
+
+use holdfast_types::{CellName, Epoch, NodeName, Txid};
+
+/// Level of an LTX object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// One transaction an object; the next key is known in advance.
+    Zero,
+    /// Compactions of level 0. Additive.
+    One,
+    /// Whole-database snapshots, from txid 1.
+    Snapshot,
+}
+
+impl Level {
+    /// The level's number: 0, 1 or 9, as Litestream numbers them.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Zero => 0,
+            Self::One => 1,
+            Self::Snapshot => 9,
+        }
+    }
+
+    /// Reads [`Level::number`].
+    #[must_use]
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Zero),
+            1 => Some(Self::One),
+            9 => Some(Self::Snapshot),
+            _ => None,
+        }
+    }
+}
+
+/// A key of the bucket. `Display` spells it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// `probe/<name>`: debris of start-up probes; never read by anyone else.
+    Probe(String),
+    /// `fleet/identity.json`: fleet id, CA, token keys. Created once.
+    FleetIdentity,
+    /// `nodes/<node>.json`: the node's lease.
+    NodeLease(NodeName),
+    /// `cells/<cell>/own.json`: the owner record.
+    Owner(CellName),
+    /// `cells/<cell>/ltx/e<epoch>/opener.json`: where the epoch continues from.
+    Opener(CellName, Epoch),
+    /// `cells/<cell>/ltx/e<epoch>/<level>/<min>-<max>.ltx`.
+    Ltx {
+        /// The cell.
+        cell: CellName,
+        /// The epoch that wrote it.
+        epoch: Epoch,
+        /// The level.
+        level: Level,
+        /// First transaction.
+        min: Txid,
+        /// Last transaction.
+        max: Txid,
+    },
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Probe(name) => write!(f, "probe/{name}"),
+            Self::FleetIdentity => f.write_str("fleet/identity.json"),
+            Self::NodeLease(node) => write!(f, "nodes/{node}.json"),
+            Self::Owner(cell) => write!(f, "{}own.json", cell_prefix(cell)),
+            Self::Opener(cell, epoch) => write!(f, "{}opener.json", epoch_prefix(cell, *epoch)),
+            Self::Ltx { cell, epoch, level, min, max } => {
+                write!(f, "{}{}-{}.ltx", level_prefix(cell, *epoch, *level), min.to_hex(), max.to_hex())
+            }
+        }
+    }
+}
+
+/// `cells/<cell>/`: everything of one cell.
+#[must_use]
+pub fn cell_prefix(cell: &CellName) -> String {
+    format!("cells/{}/", cell.to_key_segment())
+}
+
+/// `cells/<cell>/ltx/e<epoch>/`: everything of one epoch.
+#[must_use]
+pub fn epoch_prefix(cell: &CellName, epoch: Epoch) -> String {
+    format!("{}ltx/e{}/", cell_prefix(cell), epoch.to_hex())
+}
+
+/// `cells/<cell>/ltx/e<epoch>/<level>/`: one level of one epoch.
+#[must_use]
+pub fn level_prefix(cell: &CellName, epoch: Epoch, level: Level) -> String {
+    format!("{}{}/", epoch_prefix(cell, epoch), level.number())
+}
+
+/// A key is not one of ours. Disposition: ignore in listings, reject elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a key of this format")]
+pub struct KeyError(pub String);
+
+impl Key {
+    /// Reads a key back. Only the canonical spelling is a key.
+    ///
+    /// # Errors
+    /// [`KeyError`] for anything else.
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        let key = Self::read(text).ok_or_else(|| KeyError(text.into()))?;
+        if key.to_string() == text { Ok(key) } else { Err(KeyError(text.into())) }
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let segments: Vec<&str> = text.split('/').collect();
+        match segments.as_slice() {
+            ["probe", name] => Some(Self::Probe((*name).into())),
+            ["fleet", "identity.json"] => Some(Self::FleetIdentity),
+            ["nodes", file] => {
+                let node = file.strip_suffix(".json")?;
+                Some(Self::NodeLease(NodeName::parse(node).ok()?))
+            }
+            ["cells", cell, "own.json"] => Some(Self::Owner(CellName::from_key_segment(cell).ok()?)),
+            ["cells", cell, "ltx", epoch, "opener.json"] => {
+                Some(Self::Opener(CellName::from_key_segment(cell).ok()?, read_epoch(epoch)?))
+            }
+            ["cells", cell, "ltx", epoch, level, file] => {
+                let (min, max) = file.strip_suffix(".ltx")?.split_once('-')?;
+                Some(Self::Ltx {
+                    cell: CellName::from_key_segment(cell).ok()?,
+                    epoch: read_epoch(epoch)?,
+                    level: Level::from_number(level.parse().ok()?)?,
+                    min: Txid::from_hex(min).ok()?,
+                    max: Txid::from_hex(max).ok()?,
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn read_epoch(segment: &str) -> Option<Epoch> {
+    Epoch::from_hex(segment.strip_prefix('e')?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_reads_back() {
+        let cell = CellName::parse("db:a/../b ü").expect("valid");
+        let keys = [
+            Key::Probe("x".into()),
+            Key::FleetIdentity,
+            Key::NodeLease(NodeName::parse("n.1").expect("valid")),
+            Key::Owner(cell.clone()),
+            Key::Opener(cell.clone(), Epoch::new(7)),
+            Key::Ltx {
+                cell,
+                epoch: Epoch::new(7),
+                level: Level::One,
+                min: Txid::new(1),
+                max: Txid::new(256),
+            },
+        ];
+        for key in keys {
+            assert_eq!(Key::parse(&key.to_string()).as_ref(), Ok(&key));
+        }
+    }
+
+    #[test]
+    fn the_layout_is_as_documented() {
+        let cell = CellName::parse("db:users").expect("valid");
+        let key = Key::Ltx {
+            cell,
+            epoch: Epoch::new(2),
+            level: Level::Snapshot,
+            min: Txid::new(1),
+            max: Txid::new(255),
+        };
+        assert_eq!(
+            key.to_string(),
+            "cells/db:users/ltx/e0000000000000002/9/0000000000000001-00000000000000ff.ltx"
+        );
+    }
+
+    #[test]
+    fn another_spelling_of_a_key_is_refused() {
+        for bad in ["", "cells", "nodes/../x.json", "cells/db:x/ltx/e1/opener.json", "cells/db:%61/own.json"]
+        {
+            assert!(Key::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

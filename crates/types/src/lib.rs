@@ -1,0 +1,16 @@
+//! The nouns of Holdfast as newtypes. Every identifier is parsed once, at the border, and carried as its own
+//! type from there on. This crate must never know a clock, a socket, a file or an encoding of a record.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod cell;
+mod name;
+mod number;
+mod token;
+
+pub use cell::{CELL_NAME_LEN_MAX, CellName, CellNameError};
+pub use name::{FleetId, FollowerName, HostId, NAME_LEN_MAX, NameError, NodeName, Zone};
+pub use number::{Epoch, LogEpoch, LogOffset, Millis, NumberError, Position, Txid};
+pub use token::{Incarnation, SessionId, TokenError, WriteId};
