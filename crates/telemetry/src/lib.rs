@@ -1,1 +1,21 @@
-//! holdfast-telemetry
+//! Telemetry of every program: start-up and flush ([`init`]), every metric and span name ([`names`]), the instruments
+//! ([`metrics`]), trace context on the wire ([`trace_context`]) and the admin listener ([`serve_admin`]).
+//! It must never decide anything, nor slow a request down: hot instruments are bound to their attributes beforehand.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod admin;
+mod labels;
+mod metrics;
+pub mod names;
+mod pipeline;
+mod start;
+pub mod trace_context;
+
+pub use admin::{Readiness, serve_admin};
+pub use labels::{
+    ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, Label, LookupResult, Outcome,
+    ProofKind, ProofOutcome, RenewalOutcome, RequestOutcome, RestoreSource, Stage, StatusClass,
+};
+pub use metrics::{InFlight, Metrics, metrics};
+pub use pipeline::render_prometheus;
+pub use start::{LogFormat, Telemetry, TelemetryError, TelemetryOptions, init};

@@ -1,0 +1,334 @@
+//! The instruments, one method each. Those on hot paths are bound to their attributes when the process starts, so that
+//! recording is an atomic addition.
+
+use std::time::Duration;
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{
+    BoundCounter, BoundHistogram, BoundUpDownCounter, Counter, Gauge, Histogram, Meter, UpDownCounter,
+};
+
+use crate::labels::{
+    ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, Label, LookupResult, Outcome,
+    ProofKind, ProofOutcome, RenewalOutcome, RequestOutcome, RestoreSource, Stage, StatusClass,
+};
+use crate::names::{self, Kind, Metric};
+use crate::pipeline;
+
+/// The process's instruments.
+#[must_use]
+pub fn metrics() -> &'static Metrics {
+    &pipeline::pipeline().metrics
+}
+
+/// Every instrument. Get it by [`metrics`].
+pub struct Metrics {
+    ingress_requests: Counters2<StatusClass, RequestOutcome>,
+    ingress_duration: Histograms<StatusClass>,
+    ingress_in_flight: BoundUpDownCounter<i64>,
+    routing_lookups: Counters<LookupResult>,
+    routing_retries: Counter<u64>,
+    cellnode_requests: Counters<RequestOutcome>,
+    cellnode_duration: BoundHistogram<f64>,
+    cellnode_in_flight: BoundUpDownCounter<i64>,
+    activations: Counters<ActivationOutcome>,
+    activation_duration: BoundHistogram<f64>,
+    activation_stage: Histograms<Stage>,
+    gate_wait: BoundHistogram<f64>,
+    proofs: Counters2<ProofKind, ProofOutcome>,
+    uploads: Counters<Outcome>,
+    upload_bytes: BoundCounter<u64>,
+    upload_duration: BoundHistogram<f64>,
+    captures: BoundCounter<u64>,
+    capture_bytes: BoundCounter<u64>,
+    lease_renewals: Counters<RenewalOutcome>,
+    lease_authority: Gauge<f64>,
+    self_fences: Counter<u64>,
+    restores: Counters2<RestoreSource, Outcome>,
+    restore_bytes: BoundCounter<u64>,
+    restore_files: BoundCounter<u64>,
+    wal_bytes: BoundUpDownCounter<i64>,
+    cells_owned: BoundUpDownCounter<i64>,
+    cells_resident: BoundUpDownCounter<i64>,
+    compactions: Counters2<CompactionKind, Outcome>,
+    bucket_operations: Counters2<BucketOperation, BucketOutcome>,
+    bucket_duration: Histograms2<BucketOperation, BucketOutcome>,
+}
+
+impl Metrics {
+    pub(crate) fn new(meter: &Meter) -> Self {
+        let one = |metric: &Metric| counter(meter, metric).bind(&[]);
+        let level = |metric: &Metric| up_down(meter, metric).bind(&[]);
+        let spread = |metric: &Metric| histogram(meter, metric).bind(&[]);
+        Self {
+            ingress_requests: Counters2::new(meter, &names::INGRESS_REQUESTS),
+            ingress_duration: Histograms::new(meter, &names::INGRESS_DURATION),
+            ingress_in_flight: level(&names::INGRESS_IN_FLIGHT),
+            routing_lookups: Counters::new(meter, &names::ROUTING_LOOKUPS),
+            routing_retries: counter(meter, &names::ROUTING_RETRIES),
+            cellnode_requests: Counters::new(meter, &names::CELLNODE_REQUESTS),
+            cellnode_duration: spread(&names::CELLNODE_DURATION),
+            cellnode_in_flight: level(&names::CELLNODE_IN_FLIGHT),
+            activations: Counters::new(meter, &names::ACTIVATIONS),
+            activation_duration: spread(&names::ACTIVATION_DURATION),
+            activation_stage: Histograms::new(meter, &names::ACTIVATION_STAGE),
+            gate_wait: spread(&names::GATE_WAIT),
+            proofs: Counters2::new(meter, &names::PROOFS),
+            uploads: Counters::new(meter, &names::UPLOADS),
+            upload_bytes: one(&names::UPLOAD_BYTES),
+            upload_duration: spread(&names::UPLOAD_DURATION),
+            captures: one(&names::CAPTURES),
+            capture_bytes: one(&names::CAPTURE_BYTES),
+            lease_renewals: Counters::new(meter, &names::LEASE_RENEWALS),
+            lease_authority: gauge(meter, &names::LEASE_AUTHORITY),
+            self_fences: counter(meter, &names::SELF_FENCES),
+            restores: Counters2::new(meter, &names::RESTORES),
+            restore_bytes: one(&names::RESTORE_BYTES),
+            restore_files: one(&names::RESTORE_FILES),
+            wal_bytes: level(&names::WAL_BYTES),
+            cells_owned: level(&names::CELLS_OWNED),
+            cells_resident: level(&names::CELLS_RESIDENT),
+            compactions: Counters2::new(meter, &names::COMPACTIONS),
+            bucket_operations: Counters2::new(meter, &names::BUCKET_OPERATIONS),
+            bucket_duration: Histograms2::new(meter, &names::BUCKET_DURATION),
+        }
+    }
+
+    /// A request at the public edge has ended.
+    pub fn ingress_request(&self, status: http::StatusCode, outcome: RequestOutcome, elapsed: Duration) {
+        let class = StatusClass::from(status);
+        self.ingress_requests.of(class, outcome).add(1);
+        self.ingress_duration.of(class).record(elapsed.as_secs_f64());
+    }
+
+    /// A request is inside the public edge until the guard drops.
+    #[must_use]
+    pub fn ingress_in_flight(&'static self) -> InFlight {
+        InFlight::new(&self.ingress_in_flight)
+    }
+
+    /// A cell was resolved to its owner.
+    pub fn routing_lookup(&self, result: LookupResult) {
+        self.routing_lookups.of(result).add(1);
+    }
+
+    /// A call is sent again, since the handler did not run: `not_owner`, `draining`, `never_connected`, `unavailable`.
+    pub fn routing_retry(&self, reason: &'static str) {
+        self.routing_retries.add(1, &[KeyValue::new("reason", reason)]);
+    }
+
+    /// A call to a cell has ended at its node.
+    pub fn cellnode_request(&self, outcome: RequestOutcome, elapsed: Duration) {
+        self.cellnode_requests.of(outcome).add(1);
+        self.cellnode_duration.record(elapsed.as_secs_f64());
+    }
+
+    /// A call is inside the node until the guard drops.
+    #[must_use]
+    pub fn cellnode_in_flight(&'static self) -> InFlight {
+        InFlight::new(&self.cellnode_in_flight)
+    }
+
+    /// An activation has ended.
+    pub fn activation(&self, outcome: ActivationOutcome, elapsed: Duration) {
+        self.activations.of(outcome).add(1);
+        self.activation_duration.record(elapsed.as_secs_f64());
+    }
+
+    /// A stage of an activation has ended.
+    pub fn activation_stage(&self, stage: Stage, elapsed: Duration) {
+        self.activation_stage.of(stage).record(elapsed.as_secs_f64());
+    }
+
+    /// An output has waited for its proof.
+    pub fn gate_wait(&self, elapsed: Duration) {
+        self.gate_wait.record(elapsed.as_secs_f64());
+    }
+
+    /// A durability proof has ended.
+    pub fn proof(&self, kind: ProofKind, outcome: ProofOutcome) {
+        self.proofs.of(kind, outcome).add(1);
+    }
+
+    /// An upload of an LTX object has ended.
+    pub fn upload(&self, outcome: Outcome, bytes: u64, elapsed: Duration) {
+        self.uploads.of(outcome).add(1);
+        self.upload_duration.record(elapsed.as_secs_f64());
+        if outcome == Outcome::Ok {
+            self.upload_bytes.add(bytes);
+        }
+    }
+
+    /// An LTX transaction was captured.
+    pub fn capture(&self, bytes: u64) {
+        self.captures.add(1);
+        self.capture_bytes.add(bytes);
+    }
+
+    /// An attempt to renew the lease has ended.
+    pub fn lease_renewal(&self, outcome: RenewalOutcome) {
+        self.lease_renewals.of(outcome).add(1);
+    }
+
+    /// How long the session of `node` may still act.
+    pub fn lease_authority(&self, node: &str, seconds: f64) {
+        self.lease_authority.record(seconds, &[KeyValue::new("node", node.to_owned())]);
+    }
+
+    /// A session has stopped itself; `cause` is the one of its log line.
+    pub fn self_fence(&self, cause: &'static str) {
+        self.self_fences.add(1, &[KeyValue::new("cause", cause)]);
+    }
+
+    /// A restore has ended: `bytes` and `files` count what was read from the bucket.
+    pub fn restore(&self, source: RestoreSource, outcome: Outcome, bytes: u64, files: u64) {
+        self.restores.of(source, outcome).add(1);
+        self.restore_bytes.add(bytes);
+        self.restore_files.add(files);
+    }
+
+    /// A cell's write-ahead log has grown or shrunk; a closed cell takes its whole size away.
+    pub fn wal_bytes_changed(&self, delta: i64) {
+        self.wal_bytes.add(delta);
+    }
+
+    /// Cells were claimed, or given up.
+    pub fn cells_owned_changed(&self, delta: i64) {
+        self.cells_owned.add(delta);
+    }
+
+    /// Cells were opened, or closed.
+    pub fn cells_resident_changed(&self, delta: i64) {
+        self.cells_resident.add(delta);
+    }
+
+    /// A compaction or a snapshot has ended.
+    pub fn compaction(&self, kind: CompactionKind, outcome: Outcome) {
+        self.compactions.of(kind, outcome).add(1);
+    }
+
+    /// A store operation has ended.
+    pub fn bucket_operation(&self, operation: BucketOperation, outcome: BucketOutcome, elapsed: Duration) {
+        self.bucket_operations.of(operation, outcome).add(1);
+        self.bucket_duration.of(operation, outcome).record(elapsed.as_secs_f64());
+    }
+}
+
+/// Counts one request as in flight until it drops.
+pub struct InFlight(&'static BoundUpDownCounter<i64>);
+
+impl InFlight {
+    fn new(counter: &'static BoundUpDownCounter<i64>) -> Self {
+        counter.add(1);
+        Self(counter)
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.add(-1);
+    }
+}
+
+fn counter(meter: &Meter, metric: &Metric) -> Counter<u64> {
+    assert_eq!(metric.kind, Kind::Counter, "`{}` is listed as another kind", metric.name);
+    meter.u64_counter(metric.name).with_unit(metric.unit).with_description(metric.meaning).build()
+}
+
+fn up_down(meter: &Meter, metric: &Metric) -> UpDownCounter<i64> {
+    assert_eq!(metric.kind, Kind::UpDown, "`{}` is listed as another kind", metric.name);
+    meter.i64_up_down_counter(metric.name).with_unit(metric.unit).with_description(metric.meaning).build()
+}
+
+fn gauge(meter: &Meter, metric: &Metric) -> Gauge<f64> {
+    assert_eq!(metric.kind, Kind::Gauge, "`{}` is listed as another kind", metric.name);
+    meter.f64_gauge(metric.name).with_unit(metric.unit).with_description(metric.meaning).build()
+}
+
+fn histogram(meter: &Meter, metric: &Metric) -> Histogram<f64> {
+    let Kind::Histogram(bounds) = metric.kind else { panic!("`{}` is listed as another kind", metric.name) };
+    meter
+        .f64_histogram(metric.name)
+        .with_unit(metric.unit)
+        .with_description(metric.meaning)
+        .with_boundaries(bounds.to_vec())
+        .build()
+}
+
+fn pair<L: Label>(label: L) -> KeyValue {
+    KeyValue::new(L::KEY, label.as_str())
+}
+
+/// One bound instrument per value of `A`.
+struct Family<A, I> {
+    bound: Box<[I]>,
+    label: std::marker::PhantomData<fn(A)>,
+}
+
+/// One bound instrument per pair of values.
+struct Family2<A, B, I> {
+    bound: Box<[I]>,
+    labels: std::marker::PhantomData<fn(A, B)>,
+}
+
+type Counters<A> = Family<A, BoundCounter<u64>>;
+type Counters2<A, B> = Family2<A, B, BoundCounter<u64>>;
+type Histograms<A> = Family<A, BoundHistogram<f64>>;
+type Histograms2<A, B> = Family2<A, B, BoundHistogram<f64>>;
+
+impl<A: Label, I> Family<A, I> {
+    fn bind(metric: &Metric, bind: impl Fn(&[KeyValue]) -> I) -> Self {
+        assert_eq!(metric.attributes, [A::KEY], "attributes of `{}`", metric.name);
+        Self { bound: A::ALL.iter().map(|a| bind(&[pair(*a)])).collect(), label: std::marker::PhantomData }
+    }
+
+    fn of(&self, a: A) -> &I {
+        &self.bound[a.index()]
+    }
+}
+
+impl<A: Label, B: Label, I> Family2<A, B, I> {
+    fn bind(metric: &Metric, bind: impl Fn(&[KeyValue]) -> I) -> Self {
+        assert_eq!(metric.attributes, [A::KEY, B::KEY], "attributes of `{}`", metric.name);
+        let pairs = A::ALL.iter().flat_map(|a| B::ALL.iter().map(move |b| (a, b)));
+        Self {
+            bound: pairs.map(|(a, b)| bind(&[pair(*a), pair(*b)])).collect(),
+            labels: std::marker::PhantomData,
+        }
+    }
+
+    fn of(&self, a: A, b: B) -> &I {
+        &self.bound[a.index() * B::ALL.len() + b.index()]
+    }
+}
+
+impl<A: Label> Counters<A> {
+    fn new(meter: &Meter, metric: &Metric) -> Self {
+        let counter = counter(meter, metric);
+        Self::bind(metric, |attributes| counter.bind(attributes))
+    }
+}
+
+impl<A: Label, B: Label> Counters2<A, B> {
+    fn new(meter: &Meter, metric: &Metric) -> Self {
+        let counter = counter(meter, metric);
+        Self::bind(metric, |attributes| counter.bind(attributes))
+    }
+}
+
+impl<A: Label> Histograms<A> {
+    fn new(meter: &Meter, metric: &Metric) -> Self {
+        let histogram = histogram(meter, metric);
+        Self::bind(metric, |attributes| histogram.bind(attributes))
+    }
+}
+
+impl<A: Label, B: Label> Histograms2<A, B> {
+    fn new(meter: &Meter, metric: &Metric) -> Self {
+        let histogram = histogram(meter, metric);
+        Self::bind(metric, |attributes| histogram.bind(attributes))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Every metric and span name, with unit and meaning. Dashboards, alerts and docs/metrics.md use only these; no other
+//! file spells one. Names are `holdfast.<program>.<noun>.<unit>`; Prometheus shows dots as underscores and adds
+//! `_total` to counters.
+
+/// What kind of instrument a metric is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Only grows.
+    Counter,
+    /// A sum that grows and shrinks; adds up over everything in the process.
+    UpDown,
+    /// The last value written.
+    Gauge,
+    /// A distribution; the bounds of its buckets.
+    Histogram(&'static [f64]),
+}
+
+/// One metric.
+#[derive(Debug)]
+pub struct Metric {
+    /// The OpenTelemetry name.
+    pub name: &'static str,
+    /// The kind of instrument.
+    pub kind: Kind,
+    /// The unit, in UCUM notation.
+    pub unit: &'static str,
+    /// Its attributes.
+    pub attributes: &'static [&'static str],
+    /// What it says.
+    pub meaning: &'static str,
+}
+
+/// One span.
+#[derive(Debug)]
+pub struct Span {
+    /// The span's name.
+    pub name: &'static str,
+    /// What it covers.
+    pub meaning: &'static str,
+}
+
+/// Bounds for whole requests and activations: 250 us to 60 s.
+const REQUEST_SECONDS: &[f64] = &[
+    0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+];
+
+/// Bounds for one wait or one store operation: 50 us to 30 s.
+const WAIT_SECONDS: &[f64] = &[
+    0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+    10.0, 30.0,
+];
+
+macro_rules! metrics {
+    ($($id:ident: $kind:expr, $name:literal, $unit:literal, [$($attribute:literal),*], $meaning:literal;)*) => {
+        $(
+            #[doc = $meaning]
+            pub const $id: Metric = Metric {
+                name: $name, kind: $kind, unit: $unit, attributes: &[$($attribute),*], meaning: $meaning,
+            };
+        )*
+        /// Every metric.
+        pub const METRICS: &[Metric] = &[$($id),*];
+    };
+}
+
+metrics! {
+    INGRESS_REQUESTS: Kind::Counter, "holdfast.ingress.requests.count", "{request}", ["status_class", "outcome"],
+        "Requests answered at the public edge, by class of status and by what the caller may conclude.";
+    INGRESS_DURATION: Kind::Histogram(REQUEST_SECONDS), "holdfast.ingress.requests.duration.seconds", "s", ["status_class"],
+        "From the request's head to the end of its response, at the public edge.";
+    INGRESS_IN_FLIGHT: Kind::UpDown, "holdfast.ingress.requests.in_flight.count", "{request}", [],
+        "Requests now inside the public edge.";
+    ROUTING_LOOKUPS: Kind::Counter, "holdfast.routing.lookups.count", "{lookup}", ["result"],
+        "Resolutions of a cell to its owner: from the cache, from the bucket, or placed anew.";
+    ROUTING_RETRIES: Kind::Counter, "holdfast.routing.retries.count", "{retry}", ["reason"],
+        "Calls sent again after an answer that proves that the handler did not run.";
+    CELLNODE_REQUESTS: Kind::Counter, "holdfast.cellnode.requests.count", "{request}", ["outcome"],
+        "Calls to cells of this node, by what the caller may conclude.";
+    CELLNODE_DURATION: Kind::Histogram(REQUEST_SECONDS), "holdfast.cellnode.requests.duration.seconds", "s", [],
+        "From a call's arrival at the node to the release of its output.";
+    CELLNODE_IN_FLIGHT: Kind::UpDown, "holdfast.cellnode.requests.in_flight.count", "{request}", [],
+        "Calls now inside the node.";
+    ACTIVATIONS: Kind::Counter, "holdfast.cellnode.activations.count", "{activation}", ["outcome"],
+        "Attempts to make a cell resident.";
+    ACTIVATION_DURATION: Kind::Histogram(REQUEST_SECONDS), "holdfast.cellnode.activations.duration.seconds", "s", [],
+        "A whole activation, failed ones included.";
+    ACTIVATION_STAGE: Kind::Histogram(REQUEST_SECONDS), "holdfast.cellnode.activations.stage.seconds", "s", ["stage"],
+        "One stage of an activation: claim, recover, restore, open.";
+    GATE_WAIT: Kind::Histogram(WAIT_SECONDS), "holdfast.cellnode.gate.wait.seconds", "s", [],
+        "How long an output waited for its durability proof; outputs with nothing uncovered are not counted.";
+    PROOFS: Kind::Counter, "holdfast.cellnode.proofs.count", "{proof}", ["kind", "outcome"],
+        "Durability proofs, by kind and outcome.";
+    UPLOADS: Kind::Counter, "holdfast.cellnode.uploads.count", "{upload}", ["outcome"],
+        "Uploads of LTX objects.";
+    UPLOAD_BYTES: Kind::Counter, "holdfast.cellnode.uploads.bytes", "By", [],
+        "Bytes of LTX objects uploaded.";
+    UPLOAD_DURATION: Kind::Histogram(WAIT_SECONDS), "holdfast.cellnode.uploads.duration.seconds", "s", [],
+        "One upload of an LTX object, failed ones included.";
+    CAPTURES: Kind::Counter, "holdfast.cellnode.captures.count", "{transaction}", [],
+        "LTX transactions captured from the WAL.";
+    CAPTURE_BYTES: Kind::Counter, "holdfast.cellnode.captures.bytes", "By", [],
+        "Bytes of LTX transactions captured from the WAL.";
+    LEASE_RENEWALS: Kind::Counter, "holdfast.cellnode.lease.renewals.count", "{renewal}", ["outcome"],
+        "Attempts to renew the node's lease.";
+    LEASE_AUTHORITY: Kind::Gauge, "holdfast.cellnode.lease.authority.seconds", "s", ["node"],
+        "How long the session may still act, as of its last look; below zero it is fenced.";
+    SELF_FENCES: Kind::Counter, "holdfast.cellnode.self_fences.count", "{fence}", ["cause"],
+        "Sessions that stopped themselves, by cause.";
+    RESTORES: Kind::Counter, "holdfast.cellnode.restores.count", "{restore}", ["source", "outcome"],
+        "Restores of a cell's database.";
+    RESTORE_BYTES: Kind::Counter, "holdfast.cellnode.restores.bytes", "By", [],
+        "Bytes read from the bucket by restores.";
+    RESTORE_FILES: Kind::Counter, "holdfast.cellnode.restores.files.count", "{file}", [],
+        "LTX objects read by restores.";
+    WAL_BYTES: Kind::UpDown, "holdfast.cellnode.wal.bytes", "By", [],
+        "Size of the write-ahead logs of all resident cells.";
+    CELLS_OWNED: Kind::UpDown, "holdfast.cellnode.cells.owned.count", "{cell}", [],
+        "Cells owned by this process.";
+    CELLS_RESIDENT: Kind::UpDown, "holdfast.cellnode.cells.resident.count", "{cell}", [],
+        "Cells with an open database.";
+    COMPACTIONS: Kind::Counter, "holdfast.cellnode.compactions.count", "{compaction}", ["kind", "outcome"],
+        "Level-1 compactions and level-9 snapshots.";
+    BUCKET_OPERATIONS: Kind::Counter, "holdfast.bucket.operations.count", "{operation}", ["operation", "outcome"],
+        "Store operations, by operation and outcome.";
+    BUCKET_DURATION: Kind::Histogram(WAIT_SECONDS), "holdfast.bucket.operations.duration.seconds", "s", ["operation", "outcome"],
+        "One store operation, its retries included.";
+}
+
+macro_rules! spans {
+    ($($id:ident: $name:literal, $meaning:literal;)*) => {
+        /// Names of spans, for `tracing::info_span!(names::span::…)`.
+        pub mod span {
+            $(#[doc = $meaning] pub const $id: &str = $name;)*
+        }
+        /// Every span.
+        pub const SPANS: &[Span] = &[$(Span { name: $name, meaning: $meaning }),*];
+    };
+}
+
+spans! {
+    INGRESS_REQUEST: "holdfast.ingress.request", "A request at the public edge, until the end of its response.";
+    ROUTING_RESOLVE: "holdfast.routing.resolve", "Finding or placing the owner of a cell.";
+    CELLNODE_CALL: "holdfast.cellnode.call", "A call to a cell, until its output is released.";
+    ACTIVATION: "holdfast.cellnode.activation", "Making a cell resident. Runs outside the request that asked, linked to it.";
+    CLAIM: "holdfast.cellnode.activation.claim", "Reading the owner record and claiming the next epoch.";
+    RECOVER: "holdfast.cellnode.activation.recover", "Recovering the dead session's log.";
+    RESTORE: "holdfast.cellnode.activation.restore", "Rebuilding the database.";
+    OPEN: "holdfast.cellnode.activation.open", "Writing the opener and opening SQLite.";
+    GATE_WAIT: "holdfast.cellnode.gate.wait", "An output waiting for its durability proof.";
+    UPLOAD: "holdfast.cellnode.upload", "One upload of an LTX object.";
+    COMPACTION: "holdfast.cellnode.compaction", "One compaction or snapshot.";
+    LEASE_RENEWAL: "holdfast.cellnode.lease.renewal", "One attempt to renew the lease.";
+    RELEASE: "holdfast.cellnode.release", "Giving a cell up in order.";
+}
