@@ -1,0 +1,19 @@
+//! The output gate of one cell in one epoch (design 4.5): what is captured and uploaded when, what proves that it is
+//! stored, and which output may leave. Keeps INV-OWN-3, INV-ACK-1, INV-ACK-2 and INV-FENCE-1.
+//!
+//! Each output carries a ticket, the highest transaction that it may reveal. It leaves when a [`DurabilityProof`] covers
+//! its ticket, in order, and never after the session's authority has ended. When a proof fails, every waiting output fails
+//! as "outcome unknown" and the cell is discarded: the next read must not serve what a caller was told failed.
+
+mod effect;
+mod event;
+mod machine;
+mod proof;
+
+pub use effect::{Clearance, FailCause, GateEffect};
+pub use event::{GateEvent, OutputId};
+pub use machine::Gate;
+pub use proof::{DurabilityProof, ProofKind};
+
+#[cfg(test)]
+mod tests;

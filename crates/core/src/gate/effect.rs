@@ -1,0 +1,82 @@
+//! What the shell must do for a gate.
+
+use holdfast_types::Txid;
+
+use super::{DurabilityProof, OutputId};
+
+/// An effect of a gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GateEffect {
+    /// Capture everything committed and not yet captured as one transaction.
+    Capture,
+    /// Put the captured transaction into the bucket.
+    Upload {
+        /// The transaction.
+        txid: Txid,
+        /// 0 for the first try; later ones pause before.
+        attempt: u32,
+    },
+    /// Read the cell's owner record.
+    ReadOwner {
+        /// 0 for the first try; later ones pause before.
+        attempt: u32,
+    },
+    /// Let the output leave.
+    Release {
+        /// The output.
+        output: OutputId,
+        /// Why it may.
+        clearance: Clearance,
+    },
+    /// Answer the output's caller that the outcome is unknown.
+    Fail {
+        /// The output.
+        output: OutputId,
+        /// Why.
+        cause: FailCause,
+    },
+    /// Drop the local database and leave the cell; the next activation asks the bucket who owns it.
+    Discard {
+        /// Why.
+        cause: FailCause,
+    },
+}
+
+/// Why an output may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clearance {
+    /// Everything that it may reveal was covered before it was ready.
+    NothingUncovered,
+    /// A proof covered it while it waited.
+    Proved(DurabilityProof),
+}
+
+/// Why outputs failed with an unknown outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum FailCause {
+    /// The session's lease has ended.
+    #[error("the node lost its lease")]
+    LeaseLost,
+    /// The owner record names another session or epoch.
+    #[error("another session owns the cell now")]
+    OwnershipLost,
+    /// No proof came in time.
+    #[error("the write could not be proved durable in time")]
+    TimedOut,
+    /// The local database could not be captured.
+    #[error("the write could not be captured")]
+    CaptureFailed,
+}
+
+impl FailCause {
+    /// The name in logs and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LeaseLost => "lease_lost",
+            Self::OwnershipLost => "ownership_lost",
+            Self::TimedOut => "timed_out",
+            Self::CaptureFailed => "capture_failed",
+        }
+    }
+}

@@ -1,0 +1,205 @@
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::*;
+use crate::ownership::{OwnerState, OwnerView};
+use holdfast_types::{Epoch, Millis, NodeName, SessionId, Txid, WriteId};
+
+const LEASE_END: Millis = Millis::new(10_000);
+
+fn owner(epoch: u64, session: u128) -> OwnerView {
+    OwnerView {
+        node: NodeName::parse("m").unwrap(),
+        session: SessionId::from_bits(session),
+        epoch: Epoch::new(epoch),
+        state: OwnerState::Owned,
+        floor: Epoch::ZERO,
+        write_id: WriteId::from_bits(1),
+    }
+}
+
+struct Cell {
+    gate: Gate,
+    now: Millis,
+}
+
+impl Cell {
+    fn new() -> Self {
+        let me = NodeName::parse("m").unwrap();
+        Self { gate: Gate::new(me, SessionId::from_bits(1), Epoch::new(3), Txid::new(5)), now: Millis::ZERO }
+    }
+
+    fn on(&mut self, event: GateEvent) -> Vec<GateEffect> {
+        self.gate.on(event, self.now, LEASE_END)
+    }
+
+    fn output(&mut self, id: u64, ticket: u64) -> Vec<GateEffect> {
+        let deadline = Millis::new(5_000);
+        self.on(GateEvent::OutputReady { output: OutputId(id), ticket: Txid::new(ticket), deadline })
+    }
+
+    fn captured(&mut self, txid: u64) -> Vec<GateEffect> {
+        self.on(GateEvent::Captured { txid: Some(Txid::new(txid)) })
+    }
+
+    fn uploaded(&mut self, txid: u64) -> Vec<GateEffect> {
+        self.on(GateEvent::Uploaded { txid: Txid::new(txid) })
+    }
+
+    fn owner_read(&mut self, epoch: u64, session: u128) -> Vec<GateEffect> {
+        self.on(GateEvent::OwnerRead { owner: Some(owner(epoch, session)) })
+    }
+}
+
+fn released(effects: &[GateEffect]) -> Vec<u64> {
+    let ids = effects.iter().filter_map(|effect| match effect {
+        GateEffect::Release { output, .. } => Some(output.0),
+        _ => None,
+    });
+    ids.collect()
+}
+
+fn failed(effects: &[GateEffect]) -> Vec<(u64, FailCause)> {
+    let ids = effects.iter().filter_map(|effect| match effect {
+        GateEffect::Fail { output, cause } => Some((output.0, *cause)),
+        _ => None,
+    });
+    ids.collect()
+}
+
+#[test]
+fn nothing_uncovered_is_no_wait() {
+    let mut cell = Cell::new();
+    assert_eq!(released(&cell.output(1, 5)), vec![1]);
+}
+
+#[test]
+fn a_write_waits_for_its_upload_and_for_the_owner_read() {
+    let mut cell = Cell::new();
+    assert_eq!(cell.output(1, 6), vec![GateEffect::Capture]);
+    assert_eq!(cell.captured(6), vec![GateEffect::Upload { txid: Txid::new(6), attempt: 0 }]);
+    assert_eq!(cell.uploaded(6), vec![GateEffect::ReadOwner { attempt: 0 }]);
+    let effects = cell.owner_read(3, 1);
+    let [GateEffect::Release { clearance: Clearance::Proved(proof), .. }] = effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!((proof.kind(), proof.epoch(), proof.upto()), (ProofKind::Bucket, Epoch::new(3), Txid::new(6)));
+}
+
+#[test]
+fn a_read_behind_an_uncovered_commit_waits_with_it() {
+    let mut cell = Cell::new();
+    cell.output(1, 6);
+    assert_eq!(released(&cell.output(2, 6)), Vec::<u64>::new());
+    cell.captured(6);
+    cell.uploaded(6);
+    assert_eq!(released(&cell.owner_read(3, 1)), vec![1, 2]);
+}
+
+#[test]
+fn commits_during_an_upload_share_the_next_one() {
+    let mut cell = Cell::new();
+    cell.output(1, 6);
+    cell.captured(6);
+    for id in 2..50 {
+        assert_eq!(cell.output(id, 7), vec![]);
+    }
+    let effects = cell.uploaded(6);
+    assert_eq!(effects, vec![GateEffect::ReadOwner { attempt: 0 }, GateEffect::Capture]);
+    cell.captured(7);
+    assert_eq!(released(&cell.owner_read(3, 1)), vec![1]);
+    cell.uploaded(7);
+    assert_eq!(released(&cell.owner_read(3, 1)).len(), 48);
+}
+
+#[test]
+fn an_owner_read_proves_only_what_was_uploaded_before_it_began() {
+    let mut cell = Cell::new();
+    cell.output(1, 6);
+    cell.captured(6);
+    cell.output(2, 7);
+    cell.uploaded(6);
+    cell.captured(7);
+    assert_eq!(cell.uploaded(7), vec![]);
+    let effects = cell.owner_read(3, 1);
+    assert_eq!(released(&effects), vec![1]);
+    assert!(effects.contains(&GateEffect::ReadOwner { attempt: 0 }), "a second read for 7");
+}
+
+#[test]
+fn another_owner_epoch_or_state_fails_every_output_and_discards() {
+    for owner in [
+        Some(owner(4, 1)),
+        Some(owner(3, 2)),
+        Some(OwnerView { state: OwnerState::Released, ..owner(3, 1) }),
+        None,
+    ] {
+        let mut cell = Cell::new();
+        cell.output(1, 6);
+        cell.captured(6);
+        cell.uploaded(6);
+        let effects = cell.on(GateEvent::OwnerRead { owner });
+        assert_eq!(failed(&effects), vec![(1, FailCause::OwnershipLost)]);
+        assert!(effects.contains(&GateEffect::Discard { cause: FailCause::OwnershipLost }));
+        let later = cell.output(2, 5);
+        assert_eq!(failed(&later), vec![(2, FailCause::OwnershipLost)]);
+    }
+}
+
+#[test]
+fn a_failed_upload_is_tried_again_with_the_same_transaction() {
+    let mut cell = Cell::new();
+    cell.output(1, 6);
+    cell.captured(6);
+    let effects = cell.on(GateEvent::UploadFailed { txid: Txid::new(6) });
+    assert_eq!(effects, vec![GateEffect::Upload { txid: Txid::new(6), attempt: 1 }]);
+}
+
+#[test]
+fn a_proof_that_does_not_come_fails_all_waiting_outputs() {
+    let mut cell = Cell::new();
+    cell.output(1, 6);
+    cell.captured(6);
+    cell.output(2, 7);
+    cell.now = Millis::new(5_000);
+    let effects = cell.on(GateEvent::Tick);
+    assert_eq!(failed(&effects), vec![(1, FailCause::TimedOut), (2, FailCause::TimedOut)]);
+    assert!(effects.contains(&GateEffect::Discard { cause: FailCause::TimedOut }));
+    cell.uploaded(6);
+    assert_eq!(cell.owner_read(3, 1), vec![], "a proof that comes late releases nothing");
+}
+
+#[test]
+fn nothing_leaves_once_authority_has_ended() {
+    let mut cell = Cell::new();
+    cell.now = LEASE_END;
+    let effects = cell.output(1, 5);
+    assert_eq!(failed(&effects), vec![(1, FailCause::LeaseLost)]);
+    assert_eq!(released(&effects), Vec::<u64>::new());
+}
+
+#[test]
+fn losing_the_lease_ends_every_wait() {
+    let mut cell = Cell::new();
+    cell.output(1, 6);
+    cell.captured(6);
+    let effects = cell.on(GateEvent::Fenced);
+    assert_eq!(failed(&effects), vec![(1, FailCause::LeaseLost)]);
+}
+
+#[test]
+fn a_commit_without_a_page_is_nothing_to_wait_for() {
+    let mut cell = Cell::new();
+    assert_eq!(cell.output(1, 6), vec![GateEffect::Capture]);
+    assert_eq!(released(&cell.on(GateEvent::Captured { txid: None })), vec![1]);
+}
+
+#[test]
+fn an_unreadable_owner_record_is_read_again() {
+    let mut cell = Cell::new();
+    cell.output(1, 6);
+    cell.captured(6);
+    cell.uploaded(6);
+    assert_eq!(cell.on(GateEvent::OwnerUnreadable), vec![GateEffect::ReadOwner { attempt: 1 }]);
+    assert_eq!(released(&cell.owner_read(3, 1)), vec![1]);
+}

@@ -1,0 +1,116 @@
+//! What the machines know of records and of themselves.
+
+use holdfast_types::{Epoch, Millis, NodeName, SessionId, WriteId};
+
+/// Protocol versions that a session speaks, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protocol {
+    /// Oldest.
+    pub min: u32,
+    /// Newest.
+    pub max: u32,
+}
+
+impl Protocol {
+    /// Whether two sessions have a version in common.
+    #[must_use]
+    pub const fn is_compatible_with(self, other: Self) -> bool {
+        self.min <= other.max && other.min <= self.max
+    }
+}
+
+/// Who claims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claimant {
+    /// The node.
+    pub node: NodeName,
+    /// Its session, which holds the node's lease.
+    pub session: SessionId,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// How far two machines' clocks may differ, in milliseconds.
+    pub clock_skew_max_ms: u64,
+}
+
+/// What a claim is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// To serve the cell.
+    Own,
+    /// To make all its history unreachable.
+    Purge,
+}
+
+/// State of an ownership.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnerState {
+    /// The session serves the cell, or is about to.
+    Owned,
+    /// Given up in order.
+    Released,
+    /// Deleted by an operator.
+    Purged,
+}
+
+/// An owner record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerView {
+    /// The node.
+    pub node: NodeName,
+    /// Its session.
+    pub session: SessionId,
+    /// The fencing number.
+    pub epoch: Epoch,
+    /// The state.
+    pub state: OwnerState,
+    /// No restore reads an epoch below this.
+    pub floor: Epoch,
+    /// Unique to the write that made the record.
+    pub write_id: WriteId,
+}
+
+impl OwnerView {
+    /// Whether the record says that this session serves the cell at this epoch.
+    #[must_use]
+    pub fn is_owned_by(&self, node: &NodeName, session: SessionId, epoch: Epoch) -> bool {
+        self.state == OwnerState::Owned
+            && &self.node == node
+            && self.session == session
+            && self.epoch == epoch
+    }
+}
+
+/// A node's lease record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseView {
+    /// The session that holds it.
+    pub session: SessionId,
+    /// When it ends, wall clock.
+    pub expires_ms: Millis,
+    /// What the session speaks.
+    pub protocol: Protocol,
+}
+
+impl LeaseView {
+    /// Whether a reader with this wall clock must take the lease for dead: only when its end is past by more than two
+    /// clocks may differ.
+    #[must_use]
+    pub fn is_dead(&self, wall_now: Millis, clock_skew_max_ms: u64) -> bool {
+        self.expires_ms.plus(clock_skew_max_ms) <= wall_now
+    }
+}
+
+/// What the cell was before a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Previous {
+    /// It had no record.
+    Absent,
+    /// Owned by this very session: its local files may be reused.
+    LocalWake,
+    /// Released.
+    Released,
+    /// Purged.
+    Purged,
+    /// Owned by a session that is dead.
+    Dead,
+}
