@@ -90,10 +90,10 @@ impl<V: Clone + core::fmt::Debug> Claim<V> {
             let outcome = ClaimOutcome::Claimed { owner: mine.clone(), version, previous: *previous };
             return self.finish(outcome);
         }
-        if mutant::is(Mutant::SkipClaimGuard) {
-            if let Some((mine, previous)) = self.attempts.last().cloned() {
-                return self.finish(ClaimOutcome::Claimed { owner: mine, version, previous });
-            }
+        if mutant::is(Mutant::SkipClaimGuard)
+            && let Some((mine, previous)) = self.attempts.last().cloned()
+        {
+            return self.finish(ClaimOutcome::Claimed { owner: mine, version, previous });
         }
         match owner.state {
             OwnerState::Released => self.write(Some((&owner, version)), Previous::Released),
