@@ -1,0 +1,149 @@
+//! Which files of one epoch restore it: the cheapest contiguous chain, where each file costs its bytes and a request.
+//! Pure. A gap is an error that names the missing transaction and the newest consistent position (INV-CHAIN-1); a plan
+//! never has one.
+
+use holdfast_types::Txid;
+use std::collections::HashMap;
+
+/// What one more request costs, in bytes that could be read in its time: 20 ms at 50 MB/s. Small files are thus chosen by
+/// their number, large ones by their length.
+pub const REQUEST_COST_BYTES: u64 = 1 << 20;
+
+/// A listed file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PlannedFile {
+    /// Its level: 0, 1 or 9.
+    pub level: u8,
+    /// First transaction; 1 makes it a snapshot on any level.
+    pub min: Txid,
+    /// Last transaction.
+    pub max: Txid,
+    /// Length in bytes.
+    pub len: u64,
+}
+
+/// Files to apply, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The files; each begins right after the one before.
+    pub files: Vec<PlannedFile>,
+    /// The last transaction after them.
+    pub end: Txid,
+    /// Whether the first file is a snapshot, so that nothing from before is needed.
+    pub starts_from_snapshot: bool,
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A transaction is in no usable file. Disposition: corrupt, unless the listing was stale (reread).
+    #[error(
+        "transaction {missing} is in no usable file, so transaction {target} cannot be reached; the newest consistent position is {newest}{}",
+        .straddler.map_or(String::new(), |file| format!(" (level {} has {} to {}, which is more than was asked for)", file.level, file.min.to_hex(), file.max.to_hex()))
+    )]
+    Gap {
+        /// The first transaction that is missing.
+        missing: Txid,
+        /// The newest position that the files can restore; 0 when there is none.
+        newest: Txid,
+        /// Where the plan was to end.
+        target: Txid,
+        /// A file that has the transaction but reaches beyond the clip.
+        straddler: Option<PlannedFile>,
+    },
+    /// A listed file has no range. Disposition: corrupt.
+    #[error(
+        "a file of level {level} is listed with transactions {min} to {max}, which is no range from 1 on"
+    )]
+    Range {
+        /// Its level.
+        level: u8,
+        /// First transaction.
+        min: Txid,
+        /// Last transaction.
+        max: Txid,
+    },
+}
+
+/// Plans the way from `from` (what is there already, exclusive; 0 for nothing) to `clip`, inclusive, or to the newest
+/// transaction that any file names. The listing may be in any order and may hold duplicates and overlaps. A chain from a
+/// snapshot is preferred to one that needs what is before `from`; of several, the cheapest is chosen.
+///
+/// # Errors
+/// [`PlanError`].
+///
+/// # Panics
+/// When `clip` lies before `from`: the caller then needs an older epoch, see [`crate::Lineage`].
+pub fn plan_epoch(files: &[PlannedFile], from: Txid, clip: Option<Txid>) -> Result<Plan, PlanError> {
+    if let Some(&PlannedFile { level, min, max, .. }) =
+        files.iter().find(|file| file.min == Txid::ZERO || file.min > file.max)
+    {
+        return Err(PlanError::Range { level, min, max });
+    }
+    assert!(clip.is_none_or(|clip| clip >= from), "the clip is not before the start");
+    let newest_listed = files.iter().map(|file| file.max).max().unwrap_or(from);
+    let target = clip.unwrap_or(newest_listed.max(from));
+    let mut usable: Vec<PlannedFile> = files.iter().copied().filter(|file| file.max <= target).collect();
+    usable.sort_unstable_by_key(|file| (file.min, file.max, file.len, file.level));
+
+    let from_nothing = Reach::search(&usable, Txid::ZERO);
+    if let Some(plan) = from_nothing.plan(target, true) {
+        return Ok(plan);
+    }
+    let from_position = Reach::search(&usable, from);
+    if let Some(plan) = from_position.plan(target, false) {
+        return Ok(plan);
+    }
+    let newest = from_nothing.newest().max(from_position.newest());
+    let missing = newest.next();
+    let straddler = files.iter().copied().find(|file| file.min <= missing && file.max > target);
+    Err(PlanError::Gap { missing, newest, target, straddler })
+}
+
+/// The cheapest way to a position.
+#[derive(Clone, Copy)]
+struct Way {
+    cost: u64,
+    last: Option<PlannedFile>,
+}
+
+/// All positions that files reach from a start, each with its cheapest way.
+struct Reach {
+    start: Txid,
+    ways: HashMap<Txid, Way>,
+}
+
+impl Reach {
+    /// One pass: files ascend by their first transaction, so every way to the position before a file is known when
+    /// the file is looked at.
+    fn search(files: &[PlannedFile], start: Txid) -> Self {
+        let mut ways = HashMap::from([(start, Way { cost: 0, last: None })]);
+        for &file in files {
+            let before = file.min.previous().expect("files start at 1 or later");
+            let Some(&Way { cost, .. }) = ways.get(&before) else { continue };
+            let cost = cost.saturating_add(file.len).saturating_add(REQUEST_COST_BYTES);
+            let is_better = ways.get(&file.max).is_none_or(|known| cost < known.cost);
+            if is_better {
+                ways.insert(file.max, Way { cost, last: Some(file) });
+            }
+        }
+        Self { start, ways }
+    }
+
+    fn newest(&self) -> Txid {
+        self.ways.keys().copied().max().unwrap_or(self.start)
+    }
+
+    fn plan(&self, target: Txid, starts_from_snapshot: bool) -> Option<Plan> {
+        let mut way = self.ways.get(&target)?;
+        let mut files = Vec::new();
+        while let Some(file) = way.last {
+            files.push(file);
+            let before = file.min.previous().expect("files start at 1 or later");
+            way = self.ways.get(&before).expect("a way is made of ways");
+        }
+        files.reverse();
+        let starts_from_snapshot = starts_from_snapshot && !files.is_empty();
+        Some(Plan { files, end: target, starts_from_snapshot })
+    }
+}
