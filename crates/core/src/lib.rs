@@ -7,10 +7,12 @@
 
 extern crate alloc;
 
+pub mod commit;
 pub mod compaction;
 pub mod gate;
 pub mod lease;
 pub mod lineage;
 pub mod mutant;
 pub mod ownership;
+pub mod probe;
 pub mod store;
