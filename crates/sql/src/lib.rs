@@ -1,1 +1,20 @@
-//! holdfast-sql
+//! The SQLite engine of a cell and the SQL API on it: Hrana 2 and 3 over HTTP, and a plain JSON query. Synchronous code:
+//! no async, no network, and clocks only where a statement's budget runs. It must never answer while a write is half done,
+//! and never let a statement change what the replication rests on.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod engine;
+mod error;
+mod ffi;
+mod options;
+
+pub use engine::{
+    CaptureError, Captured, CapturedBody, CloseError, ClosedDatabase, Engine, EngineError, OpenError,
+    RESERVED_PREFIX,
+};
+pub use error::SqlFailure;
+pub use ffi::ConnectionMemory;
+pub use options::{
+    COLUMNS_MAX, COMPOUND_SELECT_MAX, EXPRESSION_DEPTH_MAX, EngineOptions, PARAMETERS_MAX, PATTERN_LEN_MAX,
+    SQL_LEN_MAX, TRIGGER_DEPTH_MAX, VALUE_LEN_MAX,
+};

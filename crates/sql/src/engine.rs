@@ -1,0 +1,218 @@
+//! The SQLite engine of one resident cell: one connection in WAL mode with exclusive locking (so no shared-memory file)
+//! and `synchronous=OFF`, because durability comes from replication. What commits becomes LTX transactions by
+//! [`Engine::capture`]; checkpoints are the engine's alone, and only of captured frames (INV-CHAIN-1). It must never
+//! let a statement of a user change the journal, and never reuse a WAL whose end it did not write itself.
+//!
+//! Files while open: the database, its WAL, and the WAL once more for reading after the first capture. SQLite opens
+//! unlinked temporary files while a statement sorts or a VACUUM runs.
+
+mod capture;
+mod close;
+mod open;
+mod policy;
+mod pragma;
+mod run;
+mod shared;
+mod spool;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use holdfast_ltx::WalReader;
+use holdfast_types::Txid;
+use rusqlite::{Connection, InterruptHandle};
+
+pub use capture::{CaptureError, Captured, CapturedBody};
+pub use close::{CloseError, ClosedDatabase};
+pub use open::OpenError;
+pub use policy::RESERVED_PREFIX;
+pub(crate) use run::{Budget, RowSink, Session, Summary, Tail};
+
+use crate::ffi::{self, ConnectionMemory};
+use crate::options::EngineOptions;
+use shared::Shared;
+
+/// Bytes of a WAL's header and of a frame's header, by SQLite's file format.
+const WAL_HEADER_LEN: u64 = 32;
+const WAL_FRAME_HEADER_LEN: u64 = 24;
+
+/// The engine of one cell. It may move to another thread, but is used by one at a time.
+pub struct Engine {
+    connection: Connection,
+    shared: Arc<Shared>,
+    options: EngineOptions,
+    path: PathBuf,
+    position: Txid,
+    page_size: u32,
+    /// Frames of the WAL that captures cover.
+    captured_frames: u32,
+    /// Size of the database in pages at `position`.
+    commit_pages: u32,
+    /// The WAL, open for reading since the first capture after it was emptied.
+    wal: Option<WalReader<File>>,
+    /// The extended result code of the first error that puts the files in doubt.
+    fault: Option<i32>,
+}
+
+/// A checkpoint or a setting failed. Disposition: reread; the local files are in doubt, restore from the bucket.
+#[derive(Debug, thiserror::Error)]
+#[error("{action} failed: {source}")]
+pub struct EngineError {
+    /// What was tried.
+    pub action: &'static str,
+    /// SQLite's error.
+    #[source]
+    pub source: rusqlite::Error,
+}
+
+impl Engine {
+    /// The connection, for what the engine has no call for. Whoever resets a writing statement before its end must ask
+    /// [`Engine::is_dirty`] before it begins an explicit transaction: SQLite counts the frames of such a commit only
+    /// with the next statement that runs to its end outside a transaction.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// The last captured transaction.
+    #[must_use]
+    pub fn position(&self) -> Txid {
+        self.position
+    }
+
+    /// Whether something is committed and not yet captured.
+    #[must_use]
+    pub fn is_dirty(&self) -> bool {
+        self.settle();
+        self.shared.wal_frames() > self.captured_frames || self.shared.is_commit_uncounted()
+    }
+
+    /// The transaction that an output of now must wait for: the position, or the next when something is uncaptured.
+    #[must_use]
+    pub fn ticket(&self) -> Txid {
+        if self.is_dirty() { self.position.next() } else { self.position }
+    }
+
+    /// Whether an explicit transaction is open.
+    #[must_use]
+    pub fn in_transaction(&self) -> bool {
+        !self.connection.is_autocommit()
+    }
+
+    /// Bytes of committed frames in the WAL.
+    #[must_use]
+    pub fn wal_bytes(&self) -> u64 {
+        match self.shared.wal_frames() {
+            0 => 0,
+            frames => WAL_HEADER_LEN + u64::from(frames) * self.frame_len(),
+        }
+    }
+
+    /// Bytes of committed frames that no capture covers yet.
+    #[must_use]
+    pub fn uncaptured_bytes(&self) -> u64 {
+        u64::from(self.shared.wal_frames().saturating_sub(self.captured_frames)) * self.frame_len()
+    }
+
+    /// The page size in bytes.
+    #[must_use]
+    pub fn page_size(&self) -> u32 {
+        self.page_size
+    }
+
+    /// The size of the database in bytes at the last captured transaction.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        u64::from(self.commit_pages) * u64::from(self.page_size)
+    }
+
+    /// Where the database file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The options that it was opened with.
+    #[must_use]
+    pub fn options(&self) -> &EngineOptions {
+        &self.options
+    }
+
+    /// The extended result code of the first error that puts the local files in doubt (I/O, corruption), if there was
+    /// one. The owner then discards the engine and restores.
+    #[must_use]
+    pub fn fault(&self) -> Option<i32> {
+        self.fault
+    }
+
+    /// Interrupts the running statement from another thread.
+    #[must_use]
+    pub fn interrupter(&self) -> InterruptHandle {
+        self.connection.get_interrupt_handle()
+    }
+
+    /// Heap bytes that SQLite holds for this connection.
+    #[must_use]
+    pub fn memory(&self) -> ConnectionMemory {
+        ffi::connection_memory(&self.connection)
+    }
+
+    /// Gives back what an idle cell does not need: cached pages, the read handle of the WAL.
+    pub fn trim(&mut self) {
+        self.wal = None;
+        if let Err(error) = self.connection.release_memory() {
+            tracing::debug!(%error, "sqlite could not release memory");
+        }
+    }
+
+    /// Whether [`Engine::checkpoint`] is worth calling: the WAL is long, all captured, and no transaction is open.
+    #[must_use]
+    pub fn checkpoint_due(&self) -> bool {
+        self.wal_bytes() > self.options.checkpoint_bytes && !self.in_transaction() && !self.is_dirty()
+    }
+
+    /// Moves the WAL into the database file and empties it. Answers false, and does nothing, while something is
+    /// uncaptured or a transaction is open.
+    ///
+    /// # Errors
+    /// [`EngineError`]; the files are then in doubt.
+    pub fn checkpoint(&mut self) -> Result<bool, EngineError> {
+        if self.in_transaction() || self.is_dirty() {
+            return Ok(false);
+        }
+        self.connection
+            .wal_checkpoint_v2(Some("main"), rusqlite::wal::CheckpointMode::TRUNCATE)
+            .map_err(|source| EngineError { action: "checkpoint of the write-ahead log", source })?;
+        self.wal = None;
+        self.captured_frames = 0;
+        self.shared.set_wal_frames(0);
+        Ok(true)
+    }
+
+    fn frame_len(&self) -> u64 {
+        WAL_FRAME_HEADER_LEN + u64::from(self.page_size)
+    }
+
+    /// Has SQLite count the frames of a commit that no statement's end has counted yet.
+    fn settle(&self) {
+        if self.shared.is_commit_uncounted() && !self.in_transaction() {
+            let counted = self.system(|connection| connection.execute_batch("SELECT 1 WHERE 0"));
+            if counted.is_ok() {
+                self.shared.set_commit_uncounted(false);
+            }
+        }
+    }
+
+    /// Runs statements of the engine itself, which no policy holds.
+    fn system<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
+        let before = self.shared.is_system();
+        self.shared.set_system(true);
+        let result = work(&self.connection);
+        self.shared.set_system(before);
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! The authorizer: what a statement of a cell's user may name. It keeps the replication whole (nothing may change the
+//! journal, the checkpoints or the set of files), the system tables private, and gives every refusal its reason.
+
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization, TransactionOperation};
+
+use super::pragma::{Verdict, judge};
+use super::shared::Shared;
+
+/// Tables with this prefix belong to the engine.
+pub const RESERVED_PREFIX: &str = "_hf_";
+
+/// Judges one action of a statement under preparation.
+pub(crate) fn authorize(shared: &Shared, context: &AuthContext<'_>) -> Authorization {
+    if shared.is_system() {
+        return Authorization::Allow;
+    }
+    match refusal(shared, context) {
+        None => Authorization::Allow,
+        Some(reason) => {
+            shared.deny(reason);
+            Authorization::Deny
+        }
+    }
+}
+
+/// Whether a name is the engine's.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    name.len() >= RESERVED_PREFIX.len()
+        && name.as_bytes()[..RESERVED_PREFIX.len()].eq_ignore_ascii_case(RESERVED_PREFIX.as_bytes())
+}
+
+/// Whether the prefix occurs anywhere in a text.
+pub(crate) fn names_reserved(sql: &str) -> bool {
+    sql.as_bytes()
+        .windows(RESERVED_PREFIX.len())
+        .any(|window| window.eq_ignore_ascii_case(RESERVED_PREFIX.as_bytes()))
+}
+
+fn refusal(shared: &Shared, context: &AuthContext<'_>) -> Option<String> {
+    match context.action {
+        AuthAction::Attach { filename } => attach(shared, filename),
+        AuthAction::Detach { .. } if !shared.is_vacuuming() => {
+            Some("DETACH is not allowed: a cell has the one database `main`".into())
+        }
+        AuthAction::Pragma { pragma_name, pragma_value } => pragma(shared, pragma_name, pragma_value),
+        AuthAction::Function { function_name } => function(function_name),
+        AuthAction::CreateTempTable { .. }
+        | AuthAction::CreateTempIndex { .. }
+        | AuthAction::CreateTempTrigger { .. }
+        | AuthAction::CreateTempView { .. } => Some(
+            "temporary tables, views and triggers are not allowed: a cell has one connection for all clients and \
+             replicates only `main`; use a CTE or an ordinary table"
+                .into(),
+        ),
+        AuthAction::Transaction { operation } => {
+            // rusqlite knows BEGIN and ROLLBACK by name; what is left is COMMIT.
+            shared.set_commit(operation == TransactionOperation::Unknown);
+            None
+        }
+        AuthAction::Savepoint { operation, .. } => {
+            shared.set_release(operation == TransactionOperation::Release);
+            None
+        }
+        action => tables(shared, action),
+    }
+}
+
+/// A VACUUM attaches a nameless temporary database while it runs; nothing else may attach.
+fn attach(shared: &Shared, filename: &str) -> Option<String> {
+    if shared.is_stepping() && filename.is_empty() {
+        shared.set_vacuuming(true);
+        return None;
+    }
+    Some(if shared.is_stepping() {
+        "VACUUM INTO is not allowed: use the export command for a copy of a cell".into()
+    } else {
+        "ATTACH is not allowed: a cell is one database and replicates only `main`".into()
+    })
+}
+
+fn pragma(shared: &Shared, name: &str, value: Option<&str>) -> Option<String> {
+    match judge(name, value, shared.is_fresh()) {
+        Verdict::Allow => None,
+        Verdict::AllowSession(index) => {
+            shared.touch_pragma(index);
+            None
+        }
+        Verdict::PageSize => match value.and_then(|value| value.parse::<u32>().ok()) {
+            Some(bytes) if bytes.is_power_of_two() && (512..=65_536).contains(&bytes) => {
+                shared.request_page_size(bytes);
+                None
+            }
+            _ => Some("PRAGMA page_size takes a power of two from 512 to 65536".into()),
+        },
+        Verdict::Deny(reason) => {
+            let setting = if value.is_some() { "setting " } else { "" };
+            Some(format!("{setting}PRAGMA {name} is not allowed: {reason}"))
+        }
+    }
+}
+
+fn function(name: &str) -> Option<String> {
+    let is_refused =
+        name.eq_ignore_ascii_case("load_extension") || name.eq_ignore_ascii_case("fts3_tokenizer");
+    is_refused.then(|| format!("the function {name}() is not allowed: it loads code into the server"))
+}
+
+/// Reserved names, and writes of callers that may only read.
+fn tables(shared: &Shared, action: AuthAction<'_>) -> Option<String> {
+    let (names, writes): ([&str; 2], bool) = match action {
+        AuthAction::Read { table_name, .. } => ([table_name, ""], false),
+        AuthAction::Insert { table_name }
+        | AuthAction::Delete { table_name }
+        | AuthAction::Update { table_name, .. }
+        | AuthAction::CreateTable { table_name }
+        | AuthAction::DropTable { table_name }
+        | AuthAction::Analyze { table_name }
+        | AuthAction::AlterTable { table_name, .. } => ([table_name, ""], true),
+        AuthAction::CreateIndex { index_name, table_name }
+        | AuthAction::DropIndex { index_name, table_name } => ([index_name, table_name], true),
+        AuthAction::CreateTrigger { trigger_name, table_name }
+        | AuthAction::DropTrigger { trigger_name, table_name } => ([trigger_name, table_name], true),
+        AuthAction::CreateView { view_name } | AuthAction::DropView { view_name } => ([view_name, ""], true),
+        AuthAction::CreateVtable { table_name, .. } | AuthAction::DropVtable { table_name, .. } => {
+            ([table_name, ""], true)
+        }
+        AuthAction::Reindex { index_name } => ([index_name, ""], true),
+        _ => return None,
+    };
+    if shared.is_vacuuming() {
+        return None;
+    }
+    let renames = matches!(action, AuthAction::AlterTable { .. }) && shared.is_reserved_named();
+    if let Some(name) = names.iter().find(|name| is_reserved(name)) {
+        return Some(format!(
+            "`{name}` is not accessible: names that start with `{RESERVED_PREFIX}` belong to the system"
+        ));
+    }
+    if renames {
+        return Some(format!(
+            "names that start with `{RESERVED_PREFIX}` belong to the system and may not stand in ALTER TABLE"
+        ));
+    }
+    // A statement that writes by itself is refused by its caller, with a better text. What is prepared while another
+    // runs (PRAGMA optimize) would slip through there.
+    (writes && shared.is_read_only() && shared.is_stepping())
+        .then(|| "the caller may only read, and the statement writes".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reserved_prefix_is_found_in_any_case() {
+        assert!(
+            is_reserved("_hf_meta") && is_reserved("_HF_x") && !is_reserved("hf_x") && !is_reserved("_h")
+        );
+        assert!(names_reserved("ALTER TABLE t RENAME TO \"_Hf_x\"") && !names_reserved("SELECT hf"));
+    }
+}

@@ -1,0 +1,328 @@
+//! Running one statement of a user: policy while it is prepared, budget while it steps, and the ends that SQLite leaves
+//! to its caller. Every statement is stepped to its end or undone before the call returns: no cursor outlives it.
+
+use std::time::{Duration, Instant};
+
+use super::pragma::SESSION_PRAGMAS;
+use super::{Engine, policy};
+use crate::error::SqlFailure;
+use crate::ffi::{self, SqliteError, Statement};
+use crate::options::SQL_LEN_MAX;
+
+/// `SQLITE_CONSTRAINT_FOREIGNKEY`.
+const CONSTRAINT_FOREIGN_KEY: i32 = 787;
+
+/// What the statements of one call may use.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    ends: Instant,
+    statement: Duration,
+    /// Statements that write are refused.
+    pub(crate) is_read_only: bool,
+}
+
+impl Budget {
+    pub(crate) fn start(engine: &Engine, is_read_only: bool) -> Self {
+        Self {
+            ends: Instant::now() + engine.options().call_budget,
+            statement: engine.options().statement_budget,
+            is_read_only,
+        }
+    }
+}
+
+/// What may follow the first statement of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// Only blanks and comments.
+    Refuse,
+    /// Anything; the caller goes on from there.
+    Leave,
+}
+
+/// Takes a statement's columns and rows as they come.
+pub(crate) trait RowSink {
+    /// Before the first row.
+    fn columns(&mut self, statement: &Statement<'_>) -> Result<(), SqlFailure>;
+    /// A row. An error ends the statement: a reading one at once, a writing one is undone.
+    fn row(&mut self, statement: &Statement<'_>) -> Result<(), SqlFailure>;
+}
+
+/// A statement ready to run.
+pub(crate) struct Prepared<'e> {
+    /// For binding and describing.
+    pub(crate) statement: Statement<'e>,
+    is_commit: bool,
+    is_release: bool,
+    page_size: Option<u32>,
+}
+
+/// What a statement did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// Rows changed by the statement itself.
+    pub(crate) affected_rows: u64,
+    /// Rows changed in all, by triggers and foreign keys too.
+    pub(crate) rows_written: u64,
+    /// Rows returned or visited by full scans, whichever is more.
+    pub(crate) rows_read: u64,
+    /// Set by statements that may write.
+    pub(crate) last_insert_rowid: Option<i64>,
+    /// How long it ran.
+    pub(crate) duration: Duration,
+}
+
+/// Connection settings that one stream changed, by their index in [`SESSION_PRAGMAS`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Session(Vec<(usize, i64)>);
+
+impl Engine {
+    /// Runs the first statement of a text to its end. Answers what it did and how many bytes it took, or none where only
+    /// blanks and comments are left.
+    pub(crate) fn execute(
+        &mut self,
+        sql: &str,
+        tail: Tail,
+        budget: &Budget,
+        bind: impl FnOnce(&mut Statement<'_>) -> Result<(), SqlFailure>,
+        sink: Option<&mut dyn RowSink>,
+    ) -> Result<Option<(Summary, usize)>, SqlFailure> {
+        let result = self.execute_inner(sql, tail, budget, bind, sink);
+        match result {
+            Ok(Some((summary, used, page_size))) => {
+                if let Some(bytes) = page_size {
+                    self.choose_page_size(bytes).map_err(|error| {
+                        SqlFailure::new("SQLITE_ERROR", format!("cannot set the page size: {error}"))
+                    })?;
+                }
+                Ok(Some((summary, used)))
+            }
+            Ok(None) => Ok(None),
+            Err(failure) => {
+                self.note_failure(&failure);
+                Err(failure)
+            }
+        }
+    }
+
+    fn execute_inner(
+        &self,
+        sql: &str,
+        tail: Tail,
+        budget: &Budget,
+        bind: impl FnOnce(&mut Statement<'_>) -> Result<(), SqlFailure>,
+        sink: Option<&mut dyn RowSink>,
+    ) -> Result<Option<(Summary, usize, Option<u32>)>, SqlFailure> {
+        let (prepared, used) = self.prepare(sql, budget)?;
+        let Some(mut prepared) = prepared else { return Ok(None) };
+        if tail == Tail::Refuse && self.has_statement(&sql[used..], budget) {
+            return Err(SqlFailure::new("SQL_MANY_STATEMENTS", "the SQL text holds more than one statement"));
+        }
+        bind(&mut prepared.statement)?;
+        let summary = self.step_all(&mut prepared, budget, sink)?;
+        Ok(Some((summary, used, prepared.page_size)))
+    }
+
+    /// Whether more than blanks and comments is left of a text.
+    fn has_statement(&self, tail: &str, budget: &Budget) -> bool {
+        !tail.trim_ascii().is_empty() && !matches!(self.prepare(tail, budget), Ok((None, _)))
+    }
+
+    /// Prepares the first statement of a text. Answers it, or none where only blanks and comments are left, and how many
+    /// bytes it took.
+    pub(crate) fn prepare(
+        &self,
+        sql: &str,
+        budget: &Budget,
+    ) -> Result<(Option<Prepared<'_>>, usize), SqlFailure> {
+        if sql.len() > SQL_LEN_MAX as usize {
+            let text = format!("the SQL text has {} bytes; the limit is {SQL_LEN_MAX}", sql.len());
+            return Err(SqlFailure::new("SQLITE_TOOBIG", text));
+        }
+        if let Some(at) = sql.bytes().position(|byte| byte == 0) {
+            return Err(SqlFailure::new(
+                "SQL_PARSE_ERROR",
+                format!("the SQL text holds a NUL character at byte {at}"),
+            ));
+        }
+        self.shared.begin_prepare(budget.is_read_only, policy::names_reserved(sql));
+        let (statement, used) =
+            ffi::prepare(&self.connection, sql).map_err(|error| self.explain(error, false))?;
+        let prepared = statement.map(|statement| Prepared {
+            statement,
+            is_commit: self.shared.is_commit(),
+            is_release: self.shared.is_release(),
+            page_size: self.shared.take_page_size_request(),
+        });
+        Ok((prepared, used))
+    }
+
+    /// Runs a statement to its end.
+    fn step_all(
+        &self,
+        prepared: &mut Prepared<'_>,
+        budget: &Budget,
+        mut sink: Option<&mut dyn RowSink>,
+    ) -> Result<Summary, SqlFailure> {
+        let statement = &mut prepared.statement;
+        let is_readonly = statement.is_readonly();
+        if budget.is_read_only && !is_readonly {
+            return Err(SqlFailure::new(
+                "READ_ONLY",
+                "the caller's token may only read, and the statement writes",
+            ));
+        }
+        let started = Instant::now();
+        let left = budget.ends.saturating_duration_since(started);
+        if left.is_zero() {
+            return Err(SqlFailure::new("SQLITE_INTERRUPT", self.budget_text()));
+        }
+        let was_in_transaction = self.in_transaction();
+        let changes_before = self.connection.total_changes();
+        self.shared.begin_step(budget.statement.min(left));
+        let rows = self.step_rows(statement, is_readonly, &mut sink);
+        self.shared.end_step();
+        let rows = match rows {
+            Ok(rows) => rows,
+            Err(failure) => {
+                let ends =
+                    prepared.is_commit || (prepared.is_release && failure.extended == CONSTRAINT_FOREIGN_KEY);
+                return Err(self.after_failure(failure, was_in_transaction, ends));
+            }
+        };
+        let written = self.connection.total_changes().saturating_sub(changes_before);
+        Ok(Summary {
+            affected_rows: if written == 0 { 0 } else { self.connection.changes() },
+            rows_written: written,
+            rows_read: rows.max(prepared.statement.full_scan_steps()),
+            last_insert_rowid: (!is_readonly).then(|| self.connection.last_insert_rowid()),
+            duration: started.elapsed(),
+        })
+    }
+
+    /// Remembers an error that puts the files in doubt.
+    fn note_failure(&mut self, failure: &SqlFailure) {
+        // SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_NOTADB.
+        if matches!(failure.extended & 0xff, 10 | 11 | 26) && self.fault.is_none() {
+            tracing::error!(code = failure.extended, message = %failure.message, "the local database is in doubt");
+            self.fault = Some(failure.extended);
+        }
+    }
+
+    /// Ends an open transaction without its changes.
+    pub(crate) fn roll_back(&self) -> rusqlite::Result<()> {
+        if self.in_transaction() {
+            self.system(|connection| connection.execute_batch("ROLLBACK"))?;
+        }
+        Ok(())
+    }
+
+    /// Gives a stream the settings that it left.
+    pub(crate) fn enter_session(&self, session: &Session) -> rusqlite::Result<()> {
+        self.shared.take_touched_pragmas();
+        self.set_session(session.0.iter().copied())?;
+        for (index, _) in &session.0 {
+            self.shared.touch_pragma(*index);
+        }
+        Ok(())
+    }
+
+    /// Takes a stream's settings off the connection and answers them.
+    pub(crate) fn leave_session(&self) -> rusqlite::Result<Session> {
+        let touched = self.shared.take_touched_pragmas();
+        let touched = (0..SESSION_PRAGMAS.len()).filter(|index| touched & (1 << index) != 0);
+        let mut session = Vec::new();
+        for index in touched {
+            let (name, default) = SESSION_PRAGMAS[index];
+            let value: i64 = self
+                .system(|connection| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)))?;
+            if value != default {
+                session.push((index, value));
+            }
+        }
+        self.set_session(session.iter().map(|(index, _)| (*index, SESSION_PRAGMAS[*index].1)))?;
+        Ok(Session(session))
+    }
+
+    fn set_session(&self, settings: impl Iterator<Item = (usize, i64)>) -> rusqlite::Result<()> {
+        for (index, value) in settings {
+            let name = SESSION_PRAGMAS[index].0;
+            self.system(|connection| connection.execute_batch(&format!("PRAGMA {name}={value}")))?;
+        }
+        Ok(())
+    }
+
+    fn step_rows(
+        &self,
+        statement: &mut Statement<'_>,
+        is_readonly: bool,
+        sink: &mut Option<&mut dyn RowSink>,
+    ) -> Result<u64, SqlFailure> {
+        if let Some(sink) = sink.as_deref_mut() {
+            sink.columns(statement)?;
+        }
+        let mut rows = 0;
+        while statement.step().map_err(|error| self.explain(error, true))? {
+            rows += 1;
+            let Some(sink) = sink.as_deref_mut() else { continue };
+            if let Err(failure) = sink.row(statement) {
+                if !is_readonly {
+                    self.undo(statement);
+                }
+                return Err(failure);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Undoes a writing statement that still has rows. Resetting it would commit what it wrote; an interrupted one is
+    /// rolled back.
+    fn undo(&self, statement: &mut Statement<'_>) {
+        self.connection.get_interrupt_handle().interrupt();
+        while matches!(statement.step(), Ok(true)) {}
+    }
+
+    fn after_failure(&self, mut failure: SqlFailure, was_in_transaction: bool, ends: bool) -> SqlFailure {
+        // SQLite leaves a transaction open whose COMMIT failed. Its caller has been told that it ended.
+        if ends && self.in_transaction() {
+            if let Err(error) = self.roll_back() {
+                failure.message.push_str(&format!("; rolling back failed too: {error}"));
+            }
+        }
+        if was_in_transaction && !self.in_transaction() {
+            failure.message.push_str("; the transaction was rolled back");
+        }
+        failure
+    }
+
+    /// Puts the reason of a refusal or of an interrupt into an error.
+    fn explain(&self, error: SqliteError, is_stepping: bool) -> SqlFailure {
+        let mut failure = SqlFailure::from(error);
+        match failure.code {
+            "SQLITE_INTERRUPT" if is_stepping && self.shared.is_budget_spent() => {
+                failure.message = self.budget_text()
+            }
+            "SQLITE_INTERRUPT" => failure.message = "the statement was interrupted".into(),
+            "SQLITE_FULL" => {
+                failure.message = match self.options.db_bytes_max {
+                    Some(bytes) => format!("the database is full: its limit is {bytes} bytes"),
+                    None => failure.message,
+                }
+            }
+            _ => {}
+        }
+        if let Some(reason) = self.shared.take_denial() {
+            failure.code = "SQLITE_AUTH";
+            failure.message = reason;
+        }
+        failure
+    }
+
+    fn budget_text(&self) -> String {
+        format!(
+            "interrupted: a statement may run for {} ms and all statements of a call for {} ms",
+            self.options.statement_budget.as_millis(),
+            self.options.call_budget.as_millis()
+        )
+    }
+}
