@@ -1,0 +1,223 @@
+//! One child process: its flags, its log, its ready file, its signals.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::{binary, credentials, logs};
+use crate::cluster::Warden;
+use crate::wait;
+
+/// How much of a log an error shows.
+const TAIL_LINES: usize = 30;
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct ProcessSpec {
+    /// Its name in the cluster and of its log.
+    pub name: String,
+    /// Its binary.
+    pub program: String,
+    /// Its flags, without `--ready-file`.
+    pub args: Vec<String>,
+    /// Where log and ready file go.
+    pub dir: PathBuf,
+    life: u32,
+}
+
+impl ProcessSpec {
+    /// A program without flags.
+    #[must_use]
+    pub fn new(name: &str, program: &str, dir: &Path) -> Self {
+        Self { name: name.into(), program: program.into(), args: Vec::new(), dir: dir.into(), life: 0 }
+    }
+
+    pub(super) fn life(mut self, life: u32) -> Self {
+        self.life = life;
+        self
+    }
+}
+
+/// A child, running or ended.
+#[derive(Debug)]
+pub struct Process {
+    spec: ProcessSpec,
+    child: Child,
+    ready_file: PathBuf,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts it, in the warden's process group, with an environment that holds nothing of the developer's.
+    ///
+    /// # Errors
+    /// When the binary is missing.
+    pub fn spawn(spec: ProcessSpec, warden: &Warden) -> Result<Self> {
+        let log = logs::path(&spec.dir, &spec.name, spec.life);
+        let ready_file = spec.dir.join(format!("{}.{}.ready", spec.name, spec.life));
+        let output = File::create_new(&log).with_context(|| format!("creating `{}`", log.display()))?;
+        let credentials = credentials();
+        let mut command = Command::new(binary(&spec.program)?);
+        command
+            .args(&spec.args)
+            .arg("--ready-file")
+            .arg(&ready_file)
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| is_passed_on(&name.to_string_lossy())))
+            .env("AWS_ACCESS_KEY_ID", credentials.access_key)
+            .env("AWS_SECRET_ACCESS_KEY", credentials.secret_key)
+            .env("AWS_EC2_METADATA_DISABLED", "true")
+            .env("RUST_BACKTRACE", "1")
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .process_group(warden.group());
+        let child = command.spawn().with_context(|| format!("starting `{}`", spec.program))?;
+        Ok(Self { spec, child, ready_file, log })
+    }
+
+    /// Its binary.
+    #[must_use]
+    pub fn program(&self) -> &str {
+        &self.spec.program
+    }
+
+    /// How often the program was started before under this name.
+    #[must_use]
+    pub fn life(&self) -> u32 {
+        self.spec.life
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for one address of the ready file.
+    ///
+    /// # Errors
+    /// When it does not come, or the program ends before it.
+    pub async fn ready_address(&mut self, field: &str, limit: Duration) -> Result<SocketAddr> {
+        let what = format!("the ready file of `{}`", self.spec.name);
+        let waited = wait::until(&what, limit, async || match self.exit_status()? {
+            Some(status) => Ok(Err(status)),
+            None => self.address(field).map(Ok),
+        })
+        .await;
+        let log = || format!("log of `{}`:\n{}", self.spec.name, self.log_tail());
+        match waited.with_context(log)? {
+            Ok(address) => Ok(address),
+            Err(status) => bail!("`{}` ended with {status} before it was ready; {}", self.spec.name, log()),
+        }
+    }
+
+    /// One address of the ready file as it is now.
+    ///
+    /// # Errors
+    /// When the file is not there yet, or lacks the field.
+    pub fn address(&self, field: &str) -> Result<SocketAddr> {
+        let path = self.ready_file.display();
+        let text = std::fs::read_to_string(&self.ready_file).with_context(|| format!("reading `{path}`"))?;
+        let ready: Value = serde_json::from_str(&text).with_context(|| format!("`{path}` holds `{text}`"))?;
+        let address = ready[field].as_str().with_context(|| format!("`{path}` has no `{field}`: {text}"))?;
+        Ok(address.parse()?)
+    }
+
+    /// How it ended, or `None` while it runs.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn exit_status(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// Whether it was ended by a signal of the test rather than by itself.
+    #[must_use]
+    pub fn was_killed(status: ExitStatus) -> bool {
+        status.signal() == Some(9)
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// When it still runs after `limit`.
+    pub async fn wait_exit(&mut self, limit: Duration) -> Result<ExitStatus> {
+        let what = format!("the end of `{}`", self.spec.name);
+        let ended = wait::until(&what, limit, async || self.exit_status()?.context("it still runs")).await;
+        ended.with_context(|| format!("log of `{}`:\n{}", self.spec.name, self.log_tail()))
+    }
+
+    /// SIGKILL, and waits for the end. An ended process stays ended.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn kill(&mut self) -> Result<()> {
+        if self.exit_status()?.is_none() {
+            self.child.kill()?;
+            self.child.wait()?;
+        }
+        Ok(())
+    }
+
+    /// SIGSTOP.
+    ///
+    /// # Errors
+    /// When it no longer runs.
+    pub fn pause(&self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// SIGCONT.
+    ///
+    /// # Errors
+    /// When it no longer runs.
+    pub fn resume(&self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    /// SIGTERM: asks it to end in order.
+    ///
+    /// # Errors
+    /// When it no longer runs.
+    pub fn terminate(&self) -> Result<()> {
+        self.signal(Signal::TERM)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).context("a pid is positive")?;
+        kill_process(pid, signal).with_context(|| format!("signalling `{}`", self.spec.name))
+    }
+
+    /// The log of this life.
+    #[must_use]
+    pub fn log(&self) -> String {
+        logs::read(&self.log)
+    }
+
+    /// The end of the log.
+    #[must_use]
+    pub fn log_tail(&self) -> String {
+        let text = self.log();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // The warden kills whatever this misses.
+        let _ = self.kill();
+    }
+}
+
+fn is_passed_on(name: &str) -> bool {
+    matches!(name, "PATH" | "HOME" | "TMPDIR" | "LANG" | "TZ" | "HOLDFAST_LOG" | "RUST_LOG")
+}
