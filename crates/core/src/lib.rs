@@ -14,5 +14,7 @@ pub mod lease;
 pub mod lineage;
 pub mod mutant;
 pub mod ownership;
+pub mod placement;
 pub mod probe;
+pub mod routing;
 pub mod store;
