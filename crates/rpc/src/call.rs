@@ -32,12 +32,24 @@ pub struct CellCall {
     pub deadline: tokio::time::Instant,
 }
 
+impl std::fmt::Debug for CellCall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} of {:?}", self.request.method(), self.request.uri(), self.cell)
+    }
+}
+
 /// The cell's answer, released by its output gate.
 pub struct CellReply {
     /// The response.
     pub response: http::Response<Body>,
     /// The position that the response may reveal.
     pub position: Position,
+}
+
+impl std::fmt::Debug for CellReply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at {}", self.response.status(), self.position)
+    }
 }
 
 /// Where a caller should ask instead.

@@ -1,5 +1,23 @@
-//! gRPC between the programs.
+//! gRPC between the programs (design 6.1 and `proto/`): who may call whom, what a call to a cell looks like on both
+//! ends, and how a failed one is sorted into "did not run" and "may have run". It never sends a request twice.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod call;
+mod client;
+mod convert;
+mod host;
+pub mod identity;
+pub mod limits;
+mod proto;
+mod server;
+pub mod tokens;
+mod trace;
+
+#[cfg(test)]
+mod tests;
 
 pub use call::{Access, Body, BodyError, CallError, CellCall, CellReply, OwnerHint};
+pub use client::{CellClient, ForwardError, NodeCallError, Peer};
+pub use host::{CellHost, CellPage, CellSummary, NodeDescription};
+pub use identity::{ProcessIdentity, Role};
+pub use server::{ServeError, serve};

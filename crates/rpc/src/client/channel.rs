@@ -1,0 +1,133 @@
+//! One HTTP/2 connection to one session, and what is known of a request that failed on it.
+
+use std::error::Error as _;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use holdfast_telemetry::trace_context;
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls_pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tower::Service;
+
+use super::Peer;
+use crate::identity::{ProcessIdentity, Role, server_name};
+use crate::limits;
+
+/// A request failed before there was an answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ChannelError {
+    /// Nothing of it was handed to HTTP/2, or the peer refused the stream unprocessed.
+    #[error("{0}")]
+    NeverSent(String),
+    /// Anything else.
+    #[error("{0}")]
+    MayHaveRun(String),
+}
+
+/// A connection. Clones share it; it closes when the last one is dropped and nothing is in flight.
+#[derive(Clone)]
+pub(super) struct Channel {
+    sender: SendRequest<tonic::body::Body>,
+}
+
+impl Channel {
+    /// Connects, with the session pinned by the name that its certificate must have.
+    pub(super) async fn connect(peer: &Peer, identity: &ProcessIdentity) -> Result<Self, String> {
+        match tokio::time::timeout(limits::CONNECT_TIMEOUT, Self::open(peer, identity)).await {
+            Ok(Ok(channel)) => Ok(channel),
+            Ok(Err(reason)) => Err(format!("cannot reach {peer}: {reason}")),
+            Err(_) => {
+                let limit = limits::CONNECT_TIMEOUT;
+                Err(format!("cannot reach {peer}: no connection within {limit:?}"))
+            }
+        }
+    }
+
+    async fn open(peer: &Peer, identity: &ProcessIdentity) -> Result<Self, String> {
+        let tcp = TcpStream::connect(&peer.address).await.map_err(|e| format!("connect: {e}"))?;
+        tcp.set_nodelay(true).map_err(|e| format!("TCP_NODELAY: {e}"))?;
+        let name = ServerName::try_from(server_name(Role::Cellnode, peer.session))
+            .expect("32 hex digits and fixed labels are a DNS name");
+        let tls = TlsConnector::from(identity.client_config())
+            .connect(name, tcp)
+            .await
+            .map_err(|e| format!("TLS: {e}"))?;
+        if tls.get_ref().1.alpn_protocol() != Some(b"h2") {
+            return Err("TLS: the peer does not speak HTTP/2".into());
+        }
+        let (sender, connection) = Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .keep_alive_interval(limits::PING_INTERVAL)
+            .keep_alive_timeout(limits::PING_TIMEOUT)
+            .keep_alive_while_idle(true)
+            .initial_stream_window_size(limits::STREAM_WINDOW_LEN)
+            .initial_connection_window_size(limits::CONNECTION_WINDOW_LEN)
+            .handshake(TokioIo::new(tls))
+            .await
+            .map_err(|e| format!("HTTP/2: {e}"))?;
+        let node = peer.node.clone();
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, %node, "an internal connection ended");
+            }
+        });
+        Ok(Self { sender })
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+}
+
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "node `{}` session {} at {}", self.node, self.session, self.address)
+    }
+}
+
+impl Service<http::Request<tonic::body::Body>> for Channel {
+    type Response = http::Response<Incoming>;
+    type Error = ChannelError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, ChannelError>> + Send>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), ChannelError>> {
+        // A closed connection is found out by sending, which then gives the request back; an error from here would
+        // reach the caller as text, and a request that was never sent would count as one that may have run.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: http::Request<tonic::body::Body>) -> Self::Future {
+        trace_context::inject(&tracing::Span::current(), request.headers_mut());
+        let answer = self.sender.try_send_request(request);
+        Box::pin(async move {
+            answer.await.map_err(|mut failed| {
+                let returned = failed.take_message().is_some();
+                let error = failed.into_error();
+                if returned || is_refused_stream(&error) {
+                    ChannelError::NeverSent(describe(&error))
+                } else {
+                    ChannelError::MayHaveRun(describe(&error))
+                }
+            })
+        })
+    }
+}
+
+/// `REFUSED_STREAM` from the peer: "the stream was refused prior to performing any application processing" (RFC 9113,
+/// 8.7). A `GOAWAY` is not such a proof here: the error does not tell on which side of its last stream a request was.
+fn is_refused_stream(error: &hyper::Error) -> bool {
+    let h2 = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
+    h2.is_some_and(|h2| h2.is_reset() && h2.is_remote() && h2.reason() == Some(h2::Reason::REFUSED_STREAM))
+}
+
+fn describe(error: &hyper::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,87 @@
+//! The body of an answer: pieces until the mark of the end. Without the mark it is broken, and says so.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures::Stream as _;
+use http_body::{Frame, SizeHint};
+use tonic::Streaming;
+
+use super::upload::Held;
+use crate::{BodyError, proto};
+
+pub(super) struct Download {
+    replies: Option<Streaming<proto::CallReply>>,
+    first: Bytes,
+    held: Option<Arc<Held>>,
+}
+
+impl Download {
+    /// A body that goes on after the first message.
+    pub(super) fn new(
+        first: Bytes,
+        replies: Option<Streaming<proto::CallReply>>,
+        held: Option<Arc<Held>>,
+    ) -> Self {
+        Self { replies, first, held }
+    }
+}
+
+/// Reads what follows the last message if it is there already, so that closing the stream needs no reset.
+pub(super) fn finish(mut replies: Streaming<proto::CallReply>) {
+    let mut cx = Context::from_waker(std::task::Waker::noop());
+    let _ = Pin::new(&mut replies).poll_next(&mut cx);
+}
+
+impl http_body::Body for Download {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = &mut *self;
+        if !this.first.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut this.first)))));
+        }
+        loop {
+            let Some(replies) = &mut this.replies else { return Poll::Ready(None) };
+            let broken = match ready!(Pin::new(replies).poll_next(cx)) {
+                Some(Ok(proto::CallReply { head: _, refusal: None, chunk, end, proceed })) => {
+                    if let (true, Some(held)) = (proceed, &this.held) {
+                        held.proceed();
+                    }
+                    if end && let Some(replies) = this.replies.take() {
+                        finish(replies);
+                    }
+                    if chunk.is_empty() {
+                        continue;
+                    }
+                    return Poll::Ready(Some(Ok(Frame::data(chunk))));
+                }
+                Some(Ok(proto::CallReply { refusal: Some(_), .. })) => "a refusal after the head".to_owned(),
+                Some(Err(status)) => status.message().to_owned(),
+                None => "it ended before its end".to_owned(),
+            };
+            this.replies = None;
+            return Poll::Ready(Some(Err(format!("the cell's answer broke: {broken}").into())));
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_empty() && self.replies.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let len = u64::try_from(self.first.len()).expect("a message is small");
+        if self.replies.is_none() {
+            return SizeHint::with_exact(len);
+        }
+        let mut hint = SizeHint::new();
+        hint.set_lower(len);
+        hint
+    }
+}

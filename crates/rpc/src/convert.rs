@@ -1,0 +1,196 @@
+//! Between the messages on the wire and the product's own types. Whatever arrives is checked here, once.
+
+use bytes::Bytes;
+use holdfast_types::{CellName, NodeName, SessionId};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, request, response};
+
+use crate::{Access, CallError, OwnerHint, proto};
+
+/// What does not make sense in a message of a peer. Disposition: reject; a peer of another version, or a bug.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} is not valid: {detail}")]
+pub(crate) struct WireError {
+    /// The field.
+    pub(crate) field: &'static str,
+    /// What is wrong.
+    pub(crate) detail: String,
+}
+
+fn bad(field: &'static str, detail: impl ToString) -> WireError {
+    WireError { field, detail: detail.to_string() }
+}
+
+pub(crate) fn headers_to_wire(headers: &HeaderMap) -> Vec<proto::Header> {
+    let row = |(name, value): (&HeaderName, &HeaderValue)| proto::Header {
+        name: name.as_str().to_owned(),
+        value: Bytes::copy_from_slice(value.as_bytes()),
+    };
+    headers.iter().map(row).collect()
+}
+
+fn headers_from_wire(rows: Vec<proto::Header>) -> Result<HeaderMap, WireError> {
+    let mut headers = HeaderMap::with_capacity(rows.len());
+    for proto::Header { name, value } in rows {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|e| bad("header name", e))?;
+        let value = HeaderValue::from_maybe_shared(value).map_err(|e| bad("header value", e))?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+pub(crate) fn head_to_wire(cell: &CellName, access: Access, parts: &request::Parts) -> proto::CallHead {
+    let access = match access {
+        Access::ReadOnly => proto::Access::ReadOnly,
+        Access::ReadWrite => proto::Access::ReadWrite,
+    };
+    let path = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    proto::CallHead {
+        cell: cell.as_str().to_owned(),
+        access: access.into(),
+        method: parts.method.as_str().to_owned(),
+        path: path.to_owned(),
+        headers: headers_to_wire(&parts.headers),
+    }
+}
+
+/// The head of a request: the cell, what the caller may do, and the request without its body.
+pub(crate) type Head = (CellName, Access, http::Request<()>);
+
+pub(crate) fn head_from_wire(head: Option<proto::CallHead>) -> Result<Head, WireError> {
+    let proto::CallHead { cell, access, method, path, headers } =
+        head.ok_or_else(|| bad("head", "it is missing"))?;
+    let cell = CellName::parse(&cell).map_err(|e| bad("cell", e))?;
+    let access = match proto::Access::try_from(access) {
+        Ok(proto::Access::ReadOnly) => Access::ReadOnly,
+        Ok(proto::Access::ReadWrite) => Access::ReadWrite,
+        Ok(proto::Access::Unspecified) | Err(_) => return Err(bad("access", "it is not specified")),
+    };
+    let mut request = http::Request::new(());
+    *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|e| bad("method", e))?;
+    *request.uri_mut() = Uri::try_from(path).map_err(|e| bad("path", e))?;
+    *request.headers_mut() = headers_from_wire(headers)?;
+    Ok((cell, access, request))
+}
+
+pub(crate) fn reply_from_wire(
+    status: u32,
+    headers: Vec<proto::Header>,
+) -> Result<http::Response<()>, WireError> {
+    let mut reply = http::Response::new(());
+    *reply.status_mut() = status_from_wire(status)?;
+    *reply.headers_mut() = headers_from_wire(headers)?;
+    Ok(reply)
+}
+
+pub(crate) fn reply_to_wire(parts: &response::Parts, position: holdfast_types::Position) -> proto::ReplyHead {
+    proto::ReplyHead {
+        status: u32::from(parts.status.as_u16()),
+        headers: headers_to_wire(&parts.headers),
+        epoch: position.epoch.get(),
+        txid: position.txid.get(),
+    }
+}
+
+fn status_from_wire(status: u32) -> Result<StatusCode, WireError> {
+    let short = u16::try_from(status).map_err(|e| bad("status", e))?;
+    StatusCode::from_u16(short).map_err(|e| bad("status", e))
+}
+
+pub(crate) fn refusal_to_wire(error: CallError) -> proto::Refusal {
+    use proto::refusal::Kind;
+    let kind = match error {
+        CallError::NotOwner(hint) => {
+            let hint = hint.map(|hint| (hint.node.to_string(), hint.session.to_string()));
+            let (node, session) = hint.unwrap_or_default();
+            Kind::NotOwner(proto::NotOwner { node, session })
+        }
+        CallError::Draining => Kind::Draining(proto::Draining {}),
+        CallError::Overloaded { reason, retry_after_ms } => {
+            Kind::Overloaded(proto::Overloaded { reason, retry_after_ms })
+        }
+        CallError::Unavailable { reason } => Kind::Unavailable(proto::Unavailable { reason }),
+        CallError::Rejected { status, reason } => {
+            Kind::Rejected(proto::Rejected { status: u32::from(status.as_u16()), reason })
+        }
+        CallError::OutcomeUnknown { reason } => Kind::OutcomeUnknown(proto::OutcomeUnknown { reason }),
+    };
+    proto::Refusal { kind: Some(kind) }
+}
+
+pub(crate) fn refusal_from_wire(refusal: proto::Refusal) -> CallError {
+    use proto::refusal::Kind;
+    match refusal.kind {
+        Some(Kind::NotOwner(proto::NotOwner { node, session })) => {
+            let hint = NodeName::parse(&node).ok().zip(SessionId::parse(&session).ok());
+            CallError::NotOwner(hint.map(|(node, session)| OwnerHint { node, session }))
+        }
+        Some(Kind::Draining(proto::Draining {})) => CallError::Draining,
+        Some(Kind::Overloaded(proto::Overloaded { reason, retry_after_ms })) => {
+            CallError::Overloaded { reason, retry_after_ms }
+        }
+        Some(Kind::Unavailable(proto::Unavailable { reason })) => CallError::Unavailable { reason },
+        Some(Kind::Rejected(proto::Rejected { status, reason })) => CallError::Rejected {
+            status: status_from_wire(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            reason,
+        },
+        Some(Kind::OutcomeUnknown(proto::OutcomeUnknown { reason })) => CallError::OutcomeUnknown { reason },
+        // A kind that this version does not know: nothing is promised, so nothing is assumed.
+        None => CallError::OutcomeUnknown { reason: "the node answered with an unknown refusal".into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_refusal_survives_the_wire() {
+        let hint = OwnerHint { node: NodeName::parse("n1").unwrap(), session: SessionId::from_bits(7) };
+        let all = [
+            CallError::NotOwner(None),
+            CallError::NotOwner(Some(hint)),
+            CallError::Draining,
+            CallError::Overloaded { reason: "a".into(), retry_after_ms: 5 },
+            CallError::Unavailable { reason: "b".into() },
+            CallError::Rejected { status: StatusCode::PAYLOAD_TOO_LARGE, reason: "c".into() },
+            CallError::OutcomeUnknown { reason: "d".into() },
+        ];
+        for error in all {
+            assert_eq!(refusal_from_wire(refusal_to_wire(error.clone())), error);
+        }
+        assert!(matches!(refusal_from_wire(proto::Refusal { kind: None }), CallError::OutcomeUnknown { .. }));
+    }
+
+    #[test]
+    fn a_head_survives_the_wire_byte_for_byte() {
+        let cell = CellName::parse("db:a/ü").unwrap();
+        let mut request = http::Request::post("/query?a=%2F&b=..//x").body(()).unwrap();
+        request.headers_mut().append("x-a", HeaderValue::from_bytes(b"\xff\x80").unwrap());
+        request.headers_mut().append("x-a", HeaderValue::from_static("2"));
+        let (parts, ()) = request.into_parts();
+        let wire = head_to_wire(&cell, Access::ReadOnly, &parts);
+        let (cell_back, access, request) = head_from_wire(Some(wire)).unwrap();
+        assert_eq!((cell_back, access), (cell, Access::ReadOnly));
+        assert_eq!(request.uri(), "/query?a=%2F&b=..//x");
+        assert_eq!(request.method(), Method::POST);
+        assert_eq!(request.headers(), &parts.headers);
+    }
+
+    #[test]
+    fn a_head_that_makes_no_sense_is_refused_by_field() {
+        let good = proto::CallHead {
+            cell: "db:a".into(),
+            access: 2,
+            method: "GET".into(),
+            path: "/".into(),
+            headers: vec![],
+        };
+        assert!(head_from_wire(Some(good.clone())).is_ok());
+        let field = |head| head_from_wire(head).unwrap_err().field;
+        assert_eq!(field(None), "head");
+        assert_eq!(field(Some(proto::CallHead { cell: "db".into(), ..good.clone() })), "cell");
+        assert_eq!(field(Some(proto::CallHead { access: 0, ..good.clone() })), "access");
+        assert_eq!(field(Some(proto::CallHead { method: "G T".into(), ..good.clone() })), "method");
+        assert_eq!(field(Some(proto::CallHead { path: "a b".into(), ..good })), "path");
+    }
+}

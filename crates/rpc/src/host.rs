@@ -1,0 +1,73 @@
+//! What a cellnode offers to the fleet: the trait behind the internal listener, in the terms of the product. The gRPC
+//! around it is [`crate::serve`]'s; this trait must never see it.
+
+use async_trait::async_trait;
+use holdfast_records::ProtocolRange;
+use holdfast_types::{CellName, NodeName, Position, SessionId};
+
+use crate::{CallError, CellCall, CellReply};
+
+/// What a node says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeDescription {
+    /// The node.
+    pub node: NodeName,
+    /// Its session.
+    pub session: SessionId,
+    /// The protocol versions that it speaks.
+    pub protocol: ProtocolRange,
+    /// Cells owned.
+    pub cells: u64,
+    /// Takes no new ownership.
+    pub draining: bool,
+    /// The program's version.
+    pub version: String,
+}
+
+/// One owned cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellSummary {
+    /// The cell.
+    pub cell: CellName,
+    /// Its position.
+    pub position: Position,
+    /// In memory, not merely owned.
+    pub resident: bool,
+}
+
+/// One page of a node's cells, in the order of their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CellPage {
+    /// The rows.
+    pub cells: Vec<CellSummary>,
+    /// Where more remains: list again after this cell.
+    pub next: Option<CellName>,
+}
+
+/// A process that owns cells.
+#[async_trait]
+pub trait CellHost: Send + Sync + 'static {
+    /// Answers one request. Dropping the future (the caller went away) cancels the request. A request body that is not
+    /// yet polled when this fails with [`CallError::NotOwner`] or [`CallError::Draining`] can be sent elsewhere by the
+    /// caller: poll it only when the handler runs.
+    ///
+    /// # Errors
+    /// [`CallError`], split by whether the handler may have run.
+    async fn call(&self, call: CellCall) -> Result<CellReply, CallError>;
+
+    /// Describes the node.
+    async fn describe(&self) -> NodeDescription;
+
+    /// Begins a drain and returns; repeated calls change nothing.
+    async fn drain(&self);
+
+    /// Gives a cell up, after everything acknowledged is in the bucket.
+    ///
+    /// # Errors
+    /// [`CallError::NotOwner`] when the cell is not owned here; [`CallError::Unavailable`] when the release did not
+    /// succeed and the cell is still owned.
+    async fn release_cell(&self, cell: &CellName) -> Result<(), CallError>;
+
+    /// One page of owned cells after `start_after`, at most `limit` rows.
+    async fn list_cells(&self, start_after: Option<&CellName>, limit: usize) -> CellPage;
+}

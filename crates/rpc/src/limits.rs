@@ -1,0 +1,38 @@
+//! Every bound of the internal call, in one place. Both ends use the same.
+
+use std::time::Duration;
+
+/// Largest request body that travels in one message; larger ones stream. Keeps a message below [`MESSAGE_LEN_MAX`].
+pub const WHOLE_BODY_LEN_MAX: usize = 1024 * 1024;
+/// Largest piece of a streamed body in one message.
+pub(crate) const CHUNK_LEN_MAX: usize = 256 * 1024;
+/// Largest message: a whole body and a head, with room.
+pub(crate) const MESSAGE_LEN_MAX: usize = 2 * 1024 * 1024;
+/// Time for TCP and TLS together. A frozen process accepts connections (the kernel does) and then says nothing.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time for a peer's TLS handshake on the listener.
+pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Handshakes at a time: more wait in the accept queue.
+pub(crate) const HANDSHAKES_MAX: usize = 256;
+/// Connections that finished their handshake and wait for the server loop.
+pub(crate) const ACCEPTED_MAX: usize = 64;
+/// How often an HTTP/2 connection is pinged while requests wait or while it is idle.
+pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(5);
+/// A peer that does not answer a ping for this long is gone.
+pub(crate) const PING_TIMEOUT: Duration = Duration::from_secs(5);
+/// Requests at a time on one connection.
+pub(crate) const STREAMS_MAX: u32 = 1024;
+/// Bytes that a peer may send ahead on one stream.
+pub(crate) const STREAM_WINDOW_LEN: u32 = 1024 * 1024;
+/// Bytes that a peer may send ahead on one connection.
+pub(crate) const CONNECTION_WINDOW_LEN: u32 = 8 * 1024 * 1024;
+/// A channel that nobody used for this long is dropped.
+pub(crate) const CHANNEL_IDLE_MAX: Duration = Duration::from_secs(120);
+/// Channels at a time; the least recently used goes first.
+pub(crate) const CHANNELS_MAX: usize = 1024;
+/// Pause of the accept loop after a failure of the machine, such as no file descriptors.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// The time of a request that came without a deadline.
+pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(30);
+/// Rows of one page of cells.
+pub(crate) const CELLS_PAGE_MAX: usize = 1000;

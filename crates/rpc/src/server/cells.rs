@@ -1,0 +1,84 @@
+//! `CellService`: calls to cells, whole and streaming.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use tokio::time::Instant;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::deadline;
+use super::reply::ReplyStream;
+use super::upload::{Touch, Upload};
+use crate::convert::{Head, WireError};
+use crate::proto::cell_service_server::CellService;
+use crate::{Body, CallError, CellCall, CellHost, convert, proto};
+
+pub(super) struct Cells {
+    host: Arc<dyn CellHost>,
+}
+
+impl Cells {
+    pub(super) fn new(host: Arc<dyn CellHost>) -> Self {
+        Self { host }
+    }
+}
+
+fn join(head: Head, body: Body, deadline: Instant) -> CellCall {
+    let (cell, access, request) = head;
+    CellCall { cell, access, request: request.map(|()| body), deadline }
+}
+
+fn not_acceptable(error: &WireError) -> CallError {
+    CallError::Rejected { status: http::StatusCode::BAD_REQUEST, reason: error.to_string() }
+}
+
+/// The body's length as the caller announced it, so that a handler can refuse it unread.
+fn announced_len(head: &Head) -> Option<u64> {
+    let (_, _, request) = head;
+    request.headers().get(http::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+#[tonic::async_trait]
+impl CellService for Cells {
+    type CallStream = ReplyStream;
+    type CallStreamingStream = ReplyStream;
+
+    async fn call(&self, request: Request<proto::CallRequest>) -> Result<Response<Self::CallStream>, Status> {
+        let deadline = deadline::of(request.metadata());
+        let proto::CallRequest { head, body } = request.into_inner();
+        let answer = match convert::head_from_wire(head) {
+            Ok(head) => {
+                let body = Full::<Bytes>::new(body).map_err(|never| match never {}).boxed_unsync();
+                self.host.call(join(head, body, deadline)).await
+            }
+            Err(error) => Err(not_acceptable(&error)),
+        };
+        Ok(Response::new(ReplyStream::ready(answer)))
+    }
+
+    async fn call_streaming(
+        &self,
+        request: Request<Streaming<proto::CallPart>>,
+    ) -> Result<Response<Self::CallStreamingStream>, Status> {
+        let deadline = deadline::of(request.metadata());
+        let mut parts = request.into_inner();
+        let first = parts.message().await?.ok_or_else(|| Status::invalid_argument("no part came"))?;
+        let head = match convert::head_from_wire(first.head) {
+            Ok(head) => head,
+            Err(error) => return Ok(Response::new(ReplyStream::ready(Err(not_acceptable(&error))))),
+        };
+        let touch = Arc::new(Touch::default());
+        let len = announced_len(&head);
+        let body = Upload::new(parts, Arc::clone(&touch), len).boxed_unsync();
+        let call = join(head, body, deadline);
+        let host = Arc::clone(&self.host);
+        let answer = async move {
+            match tokio::time::timeout_at(deadline, host.call(call)).await {
+                Ok(answer) => answer,
+                Err(_) => Err(CallError::OutcomeUnknown { reason: "no answer before the deadline".into() }),
+            }
+        };
+        Ok(Response::new(ReplyStream::running(Box::pin(answer), touch)))
+    }
+}

@@ -1,0 +1,80 @@
+//! `NodeService`: what operators and other programs ask of a node.
+
+use std::sync::Arc;
+
+use holdfast_types::CellName;
+use tonic::{Request, Response, Status};
+
+use crate::proto::node_service_server::NodeService;
+use crate::{CellHost, CellPage, CellSummary, NodeDescription, convert, limits, proto};
+
+pub(super) struct Nodes {
+    host: Arc<dyn CellHost>,
+}
+
+impl Nodes {
+    pub(super) fn new(host: Arc<dyn CellHost>) -> Self {
+        Self { host }
+    }
+}
+
+fn cell(text: &str) -> Result<CellName, Status> {
+    CellName::parse(text).map_err(|error| Status::invalid_argument(error.to_string()))
+}
+
+#[tonic::async_trait]
+impl NodeService for Nodes {
+    async fn describe(
+        &self,
+        _request: Request<proto::DescribeRequest>,
+    ) -> Result<Response<proto::DescribeResponse>, Status> {
+        let NodeDescription { node, session, protocol, cells, draining, version } =
+            self.host.describe().await;
+        Ok(Response::new(proto::DescribeResponse {
+            node: node.to_string(),
+            session: session.to_string(),
+            protocol_min: protocol.min,
+            protocol_max: protocol.max,
+            cells,
+            draining,
+            version,
+        }))
+    }
+
+    async fn drain(
+        &self,
+        _request: Request<proto::DrainRequest>,
+    ) -> Result<Response<proto::DrainResponse>, Status> {
+        self.host.drain().await;
+        Ok(Response::new(proto::DrainResponse {}))
+    }
+
+    async fn release_cell(
+        &self,
+        request: Request<proto::ReleaseCellRequest>,
+    ) -> Result<Response<proto::ReleaseCellResponse>, Status> {
+        let cell = cell(&request.into_inner().cell)?;
+        let refusal = self.host.release_cell(&cell).await.err().map(convert::refusal_to_wire);
+        Ok(Response::new(proto::ReleaseCellResponse { refusal }))
+    }
+
+    async fn list_cells(
+        &self,
+        request: Request<proto::ListCellsRequest>,
+    ) -> Result<Response<proto::ListCellsResponse>, Status> {
+        let proto::ListCellsRequest { start_after, limit } = request.into_inner();
+        let start_after = if start_after.is_empty() { None } else { Some(cell(&start_after)?) };
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, limits::CELLS_PAGE_MAX);
+        let CellPage { cells, next } = self.host.list_cells(start_after.as_ref(), limit).await;
+        let row = |CellSummary { cell, position, resident }| proto::CellRow {
+            cell: cell.to_string(),
+            epoch: position.epoch.get(),
+            txid: position.txid.get(),
+            resident,
+        };
+        Ok(Response::new(proto::ListCellsResponse {
+            cells: cells.into_iter().map(row).collect(),
+            next: next.map(|cell| cell.to_string()).unwrap_or_default(),
+        }))
+    }
+}
