@@ -98,3 +98,48 @@ impl PageOrder {
         if next == self.lock_page { next + 1 } else { next }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::WalSpan;
+    use crate::page_size::PageSize;
+    use holdfast_types::{Millis, Txid};
+
+    fn snapshot_of(commit: u32) -> PageOrder {
+        PageOrder::new(&Header {
+            page_size: PageSize::new(65_536).unwrap(),
+            commit,
+            min: Txid::new(1),
+            max: Txid::new(1),
+            timestamp: Millis::ZERO,
+            wal: WalSpan::default(),
+            node_id: 0,
+        })
+    }
+
+    #[test]
+    fn a_snapshot_steps_over_the_lock_page_and_nothing_else() {
+        let lock_page = 16_385;
+        for commit in lock_page - 1..=lock_page + 2 {
+            let mut order = snapshot_of(commit);
+            for pgno in (1..=commit).filter(|&pgno| pgno != lock_page) {
+                let missing = PageOrderError::SnapshotLacks { missing: pgno, commit };
+                assert_eq!(order.close(), Err(missing));
+                if pgno == lock_page - 1 {
+                    assert!(order.admit(pgno + 1).is_err(), "the lock page, or beyond the end");
+                }
+                order.admit(pgno).unwrap();
+            }
+            assert_eq!(order.close(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_database_that_ends_with_the_lock_page_is_whole_without_it() {
+        let mut order = snapshot_of(16_385);
+        (1..=16_384).for_each(|pgno| order.admit(pgno).unwrap());
+        assert_eq!(order.close(), Ok(()));
+        assert_eq!(order.count(), 16_384);
+    }
+}

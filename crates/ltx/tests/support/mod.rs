@@ -68,6 +68,7 @@ pub struct Captured {
     pub path: PathBuf,
     pub files: Vec<Vec<u8>>,
     pub captured: u32,
+    salts: [u32; 2],
     page_size: u32,
 }
 
@@ -80,7 +81,7 @@ impl Captured {
                  PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=OFF;"
             ))
             .unwrap();
-        Self { connection, path: path.into(), files: Vec::new(), captured: 0, page_size }
+        Self { connection, path: path.into(), files: Vec::new(), captured: 0, salts: [0; 2], page_size }
     }
 
     pub fn wal_path(&self) -> PathBuf {
@@ -104,6 +105,9 @@ impl Captured {
             return None;
         }
         let wal = self.wal();
+        if wal.header().salts != self.salts {
+            (self.captured, self.salts) = (0, wal.header().salts);
+        }
         let last = wal.last_commit(self.frames_max()).unwrap();
         if last <= self.captured {
             return None;
@@ -118,16 +122,11 @@ impl Captured {
         Some((set, file))
     }
 
-    /// Checkpoints all captured frames, so that the WAL starts anew.
+    /// Checkpoints all captured frames, so that the WAL starts anew with the next commit.
     pub fn checkpoint(&mut self, mode: &str) {
-        let busy: i64 = self
-            .connection
-            .query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get(0))
-            .unwrap();
+        let pragma = format!("PRAGMA wal_checkpoint({mode})");
+        let busy: i64 = self.connection.query_row(&pragma, [], |row| row.get(0)).unwrap();
         assert_eq!(busy, 0);
-        if mode == "TRUNCATE" {
-            self.captured = 0;
-        }
     }
 
     /// The database as a plain file, made by SQLite from copies of database and WAL.
@@ -143,4 +142,45 @@ impl Captured {
         std::fs::remove_file(&copy).unwrap();
         plain
     }
+}
+
+/// A small generator, so that a seed names a run.
+pub struct Seeded(u64);
+
+impl Seeded {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 16) % bound
+    }
+}
+
+/// One random commit: growth, shrinking, schema changes, `VACUUM`.
+pub fn random_commit(connection: &Connection, random: &mut Seeded) {
+    let rows = 1 + random.below(8);
+    let bytes = random.below(6000);
+    let sql = match random.below(12) {
+        0..=4 => format!(
+            "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
+             INSERT INTO t(b) SELECT randomblob({bytes}) FROM n"
+        ),
+        5 => format!("INSERT INTO t(b) VALUES (zeroblob({}))", bytes * 8),
+        6..=7 => format!("DELETE FROM t WHERE a % {} = 0", 2 + random.below(4)),
+        8 => format!("UPDATE t SET b = randomblob({bytes}) WHERE a % 3 = 1"),
+        9 => "VACUUM".into(),
+        10 => "DELETE FROM t".into(),
+        _ => {
+            let name = random.below(4);
+            format!(
+                "BEGIN; DROP TABLE IF EXISTS u{name}; CREATE TABLE u{name}(a, b); CREATE INDEX i{name} ON u{name}(b);
+                 INSERT INTO u{name} SELECT a, b FROM t; COMMIT"
+            )
+        }
+    };
+    connection.execute_batch(&sql).unwrap();
 }

@@ -1,0 +1,231 @@
+//! Plans against brute force: whenever a chain exists the cheapest is found, and an error names the true gap.
+#![allow(clippy::unwrap_used)]
+
+use holdfast_ltx::{
+    EpochFiles, Lineage, LineageError, LineageStep, PlanError, PlannedFile, REQUEST_COST_BYTES, plan_epoch,
+};
+use holdfast_types::{Epoch, Position, Txid};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+fn file(level: u8, min: u64, max: u64, len: u64) -> PlannedFile {
+    PlannedFile { level, min: Txid::new(min), max: Txid::new(max), len }
+}
+
+fn level_0(from: u64, to: u64) -> Vec<PlannedFile> {
+    (from..=to).map(|txid| file(0, txid, txid, 300)).collect()
+}
+
+fn ranges(files: &[PlannedFile]) -> Vec<(u8, u64, u64)> {
+    files.iter().map(|file| (file.level, file.min.get(), file.max.get())).collect()
+}
+
+/// Every position that is reached and its least cost, by relaxing all files until nothing changes.
+fn reach(files: &[PlannedFile], start: u64, clip: u64) -> BTreeMap<u64, u64> {
+    let mut costs = BTreeMap::from([(start, 0)]);
+    loop {
+        let before = costs.clone();
+        for file in files.iter().filter(|file| file.max.get() <= clip) {
+            if let Some(cost) = costs.get(&(file.min.get() - 1)).copied() {
+                let cost = cost + file.len + REQUEST_COST_BYTES;
+                let known = costs.entry(file.max.get()).or_insert(cost);
+                *known = cost.min(*known);
+            }
+        }
+        if before == costs {
+            return costs;
+        }
+    }
+}
+
+fn check(files: &[PlannedFile], from: u64, clip: Option<u64>) {
+    let newest_listed = files.iter().map(|file| file.max.get()).max().unwrap_or(from);
+    let target = clip.unwrap_or(newest_listed.max(from));
+    let from_nothing = reach(files, 0, target);
+    let from_position = reach(files, from, target);
+    match plan_epoch(files, Txid::new(from), clip.map(Txid::new)) {
+        Ok(plan) => {
+            assert_eq!(plan.end.get(), target);
+            let mut position = if plan.starts_from_snapshot { 0 } else { from };
+            for planned in &plan.files {
+                assert!(files.contains(planned));
+                assert_eq!(planned.min.get(), position + 1, "a gap in {:?}", ranges(&plan.files));
+                position = planned.max.get();
+            }
+            assert_eq!(position, target);
+            let cost: u64 = plan.files.iter().map(|file| file.len + REQUEST_COST_BYTES).sum();
+            let best = from_nothing.get(&target).unwrap_or_else(|| &from_position[&target]);
+            assert_eq!(cost, *best);
+            assert_eq!(plan.starts_from_snapshot, target > 0 && from_nothing.contains_key(&target));
+        }
+        Err(PlanError::Gap { missing, newest, target: named, .. }) => {
+            assert!(!from_nothing.contains_key(&target) && !from_position.contains_key(&target));
+            let best = *from_nothing.keys().chain(from_position.keys()).max().unwrap();
+            assert_eq!((newest.get(), missing.get(), named.get()), (best, best + 1, target));
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+prop_compose! {
+    /// Full level 0 after `from`, some compactions and snapshots, then some files deleted.
+    fn any_listing()(from in 0_u64..6, more in 0_u64..25)(
+        compactions in proptest::collection::vec((from + 1..=from + more + 1, 0_u64..9, 0_u64..5_000_000), 0..8),
+        snapshots in proptest::collection::vec((from + 1..=from + more + 1, 0_u64..9_000_000), 0..4),
+        deleted in proptest::collection::vec(any::<prop::sample::Index>(), 0..8),
+        clip in proptest::option::of(from..=from + more + 2),
+        from in Just(from), more in Just(more),
+    ) -> (Vec<PlannedFile>, u64, Option<u64>) {
+        let mut files = level_0(from + 1, from + more);
+        files.extend(compactions.into_iter().map(|(min, span, len)| file(1, min, min + span, len)));
+        files.extend(snapshots.into_iter().map(|(max, len)| file(9, 1, max, len)));
+        for at in deleted {
+            if !files.is_empty() {
+                files.swap_remove(at.index(files.len()));
+            }
+        }
+        (files, from, clip)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn a_plan_is_found_exactly_when_a_chain_exists((files, from, clip) in any_listing()) {
+        check(&files, from, clip);
+    }
+}
+
+#[test]
+fn a_long_chain_restores_in_few_requests() {
+    // 40,000 commits, a compaction for every 256, and snapshots where a compaction ends: elsewhere one would be followed
+    // by level 0 up to the next compaction's start.
+    let mut files = level_0(1, 40_000);
+    files.extend((0..40_000 / 256).map(|at| file(1, at * 256 + 1, (at + 1) * 256, 70_000)));
+    assert_eq!(plan_epoch(&files, Txid::ZERO, None).unwrap().files.len(), 156 + 64);
+    files.extend((1..4).map(|at| file(9, 1, at * 39 * 256, 900_000)));
+    let plan = plan_epoch(&files, Txid::ZERO, None).unwrap();
+    assert_eq!(ranges(&plan.files)[0], (9, 1, 29_952));
+    assert_eq!(plan.files.len(), 1 + 39 + 64);
+}
+
+#[test]
+fn the_newest_snapshot_within_the_clip_is_taken() {
+    let mut files = level_0(1, 20);
+    files.extend([file(9, 1, 5, 900), file(9, 1, 12, 900), file(9, 1, 18, 900), file(1, 9, 16, 900)]);
+    let plan = plan_epoch(&files, Txid::ZERO, Some(Txid::new(14))).unwrap();
+    assert_eq!(ranges(&plan.files), [(9, 1, 12), (0, 13, 13), (0, 14, 14)]);
+}
+
+#[test]
+fn a_file_that_straddles_the_clip_is_replaced_by_level_0() {
+    let mut files = level_0(1, 10);
+    files.extend([file(1, 1, 4, 500), file(1, 5, 9, 500)]);
+    let plan = plan_epoch(&files, Txid::ZERO, Some(Txid::new(7))).unwrap();
+    assert_eq!(ranges(&plan.files), [(1, 1, 4), (0, 5, 5), (0, 6, 6), (0, 7, 7)]);
+    files.retain(|file| file.level == 1);
+    let error = plan_epoch(&files, Txid::ZERO, Some(Txid::new(7))).unwrap_err();
+    assert_eq!(
+        error,
+        PlanError::Gap {
+            missing: Txid::new(5),
+            newest: Txid::new(4),
+            target: Txid::new(7),
+            straddler: Some(file(1, 5, 9, 500)),
+        }
+    );
+    assert!(error.to_string().contains("level 1 has 0000000000000005 to 0000000000000009"), "{error}");
+}
+
+#[test]
+fn a_hole_in_level_0_is_bridged_or_named() {
+    let mut files = level_0(1, 9);
+    files.remove(4);
+    let error = plan_epoch(&files, Txid::ZERO, None).unwrap_err();
+    let (missing, newest) = (Txid::new(5), Txid::new(4));
+    assert_eq!(error, PlanError::Gap { missing, newest, target: Txid::new(9), straddler: None });
+    files.push(file(1, 3, 6, 100));
+    assert_eq!(plan_epoch(&files, Txid::ZERO, None).unwrap().files.len(), 6);
+}
+
+#[test]
+fn a_listing_without_a_range_is_refused() {
+    for (min, max) in [(0, 3), (5, 4)] {
+        let error = plan_epoch(&[file(0, min, max, 1)], Txid::ZERO, None).unwrap_err();
+        assert!(matches!(error, PlanError::Range { .. }));
+    }
+}
+
+fn epoch(number: u64, base: Option<(u64, u64)>, files: Vec<PlannedFile>) -> EpochFiles {
+    let base = base.map(|(epoch, txid)| Position { epoch: Epoch::new(epoch), txid: Txid::new(txid) });
+    EpochFiles { epoch: Epoch::new(number), base, files }
+}
+
+/// Runs a lineage to its end over these epochs.
+fn lineage(epochs: &[EpochFiles], clip: Option<u64>) -> Result<Vec<(u64, u8, u64, u64)>, LineageError> {
+    let mut lineage = Lineage::new(clip.map(Txid::new));
+    let mut next = epochs.last().unwrap();
+    loop {
+        match lineage.push(next)? {
+            LineageStep::Needs(position) => {
+                next = epochs.iter().find(|files| files.epoch == position.epoch).unwrap();
+            }
+            LineageStep::Complete(plan) => {
+                let files: Vec<_> = plan
+                    .files()
+                    .map(|(epoch, file)| (epoch.get(), file.level, file.min.get(), file.max.get()))
+                    .collect();
+                assert_eq!(plan.end.get(), files.last().map_or(0, |file| file.3));
+                return Ok(files);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lineage_is_clipped_exactly_at_each_base() {
+    let epochs = [
+        epoch(1, None, [level_0(1, 9), vec![file(1, 1, 4, 500), file(1, 5, 9, 500)]].concat()),
+        epoch(2, Some((1, 6)), level_0(7, 8)),
+        // Epoch 3 never wrote; epoch 4 goes on from it.
+        epoch(3, Some((2, 8)), Vec::new()),
+        epoch(4, Some((3, 8)), level_0(9, 10)),
+    ];
+    let expected =
+        [(1, 1, 1, 4), (1, 0, 5, 5), (1, 0, 6, 6), (2, 0, 7, 7), (2, 0, 8, 8), (4, 0, 9, 9), (4, 0, 10, 10)];
+    assert_eq!(lineage(&epochs, None).unwrap(), expected);
+    // A clip inside an older epoch takes nothing of the newer ones.
+    assert_eq!(lineage(&epochs, Some(5)).unwrap(), expected[..2]);
+    assert_eq!(lineage(&epochs, Some(8)).unwrap(), expected[..5]);
+}
+
+#[test]
+fn a_snapshot_ends_the_descent() {
+    let epochs = [
+        epoch(1, None, Vec::new()),
+        epoch(2, Some((1, 6)), [level_0(7, 9), vec![file(9, 1, 8, 5_000_000)]].concat()),
+    ];
+    assert_eq!(lineage(&epochs, None).unwrap(), [(2, 9, 1, 8), (2, 0, 9, 9)]);
+    // Clipped below the snapshot, the older epoch is needed, and what it lacks is named with it.
+    let error = lineage(&epochs, Some(7)).unwrap_err();
+    assert!(error.to_string().starts_with("epoch 1: transaction 1 is in no usable file"), "{error}");
+}
+
+#[test]
+fn an_empty_cell_has_an_empty_plan() {
+    assert_eq!(lineage(&[epoch(1, None, Vec::new())], None).unwrap(), []);
+    assert_eq!(lineage(&[epoch(2, Some((1, 0)), Vec::new())], None).unwrap(), []);
+}
+
+#[test]
+fn a_lineage_refuses_what_it_did_not_ask_for() {
+    let mut plan = Lineage::new(None);
+    let needs = plan.push(&epoch(4, Some((2, 3)), level_0(4, 5))).unwrap();
+    assert_eq!(needs, LineageStep::Needs(Position { epoch: Epoch::new(2), txid: Txid::new(3) }));
+    let error = plan.push(&epoch(3, None, Vec::new())).unwrap_err();
+    assert_eq!(error, LineageError::Unasked { given: Epoch::new(3), asked: Epoch::new(2) });
+    assert_eq!(plan.push(&epoch(2, None, level_0(1, 3))), Err(LineageError::Complete));
+    let error = Lineage::new(None).push(&epoch(4, Some((4, 3)), Vec::new())).unwrap_err();
+    assert!(matches!(error, LineageError::Base { .. }));
+}
