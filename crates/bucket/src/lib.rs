@@ -4,11 +4,16 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod commit;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod error;
+pub mod faults;
 mod local;
 mod memory;
 mod open;
+pub mod probe;
 mod range;
+mod settle;
 mod store;
 
 pub use commit::{Commit, Guard};
@@ -17,6 +22,7 @@ pub use local::LocalBucket;
 pub use memory::MemoryBucket;
 pub use open::{OpenError, OpenOptions, Pool, open};
 pub use range::KEY_LEN_MAX;
+pub use settle::{Settled, settle_put_if};
 pub use store::{
     Bucket, ByteRange, ByteStream, ListedObject, Listing, Object, ObjectHead, ObjectStream, Version,
 };

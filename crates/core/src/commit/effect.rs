@@ -23,7 +23,8 @@ pub enum Settlement {
     AppliedAsRead,
     /// Refused by the store's answer; nothing was read.
     Rejected,
-    /// Refused: the record read last is another's.
+    /// Refused: the record read last is another's. The write cannot become the record any more; it may have been, if the
+    /// other's came on top of it.
     RejectedAsRead,
     /// May have been applied, or may still be.
     Unknown,
