@@ -20,9 +20,17 @@
 //! A file from txid 1 is a *snapshot*: it holds every page from 1 to commit. The *lock page*, the one that holds byte
 //! 2^30 of the database, is in no file: SQLite never uses it.
 //!
-//! Litestream keeps `<replica>/ltx/<level>/<min16hex>-<max16hex>.ltx`; level 0 is one file per sync, 9 is snapshots.
-//! Its compacted files carry the timestamp of their last input. Files of LTX before page-frame flags, whose pages are
-//! LZ4 *frames* without a size, are refused by name.
+//! # Litestream
+//! Checked both ways against Litestream 0.5.17 (`tests/litestream.rs`, `golden/`): its `restore` makes of our files the
+//! writer's database byte for byte, at every page size, and we do of its files. It keeps
+//! `<replica>/ltx/<level>/<min16hex>-<max16hex>.ltx`: level 0 is one file per sync, levels 1 to 8 are compactions, 9 is
+//! snapshots. An epoch's prefix in the bucket has the levels directly below, so copy or link it as `ltx` into an empty
+//! folder and restore from that; an epoch with a base needs the files of its bases there too. Its compactions carry the
+//! timestamp of their last input and no WAL position, as ours do. Our compressed bytes may differ from its own, and the file
+//! checksum with them where lengths differ.
+//!
+//! Not supported, refused by name: files with a rolling database checksum (LiteFS), and files of early 0.5 releases whose
+//! pages are LZ4 *frames* without a size.
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -188,6 +188,79 @@ fn the_lock_page_is_in_no_file() {
     assert_eq!(decode(&file).unwrap().1.len(), 2);
 }
 
+/// A file made without the encoder: each frame's page number, block, and the page that its checksum is to cover.
+fn by_hand(header: holdfast_ltx::Header, frames: &[(u32, &[u8], &[u8])]) -> Vec<u8> {
+    let mut checksum = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc64GoIso);
+    let mut file = header.to_bytes().to_vec();
+    let mut index = Vec::new();
+    checksum.update(&file);
+    for (pgno, block, page) in frames {
+        let at = file.len();
+        file.extend(pgno.to_be_bytes());
+        file.extend([0, 1]);
+        file.extend(u32::try_from(block.len()).unwrap().to_be_bytes());
+        checksum.update(&file[at..]);
+        checksum.update(page);
+        file.extend(*block);
+        for number in [*pgno as usize, at, file.len() - at] {
+            // Varints of one or two bytes.
+            match number {
+                0..0x80 => index.push(number as u8),
+                _ => index.extend([(number & 0x7f) as u8 | 0x80, u8::try_from(number >> 7).unwrap()]),
+            }
+        }
+    }
+    index.push(0);
+    let tail = [&[0; 6], index.as_slice(), &(index.len() as u64).to_be_bytes(), &[0; 8]].concat();
+    checksum.update(&tail);
+    file.extend(tail);
+    file.extend((checksum.finalize() | 1 << 63).to_be_bytes());
+    file
+}
+
+/// An LZ4 block of literals alone.
+fn literals(bytes: &[u8]) -> Vec<u8> {
+    let mut block = vec![0xf0];
+    let mut left = bytes.len() - 15;
+    while left >= 255 {
+        block.push(255);
+        left -= 255;
+    }
+    block.push(left as u8);
+    block.extend(bytes);
+    block
+}
+
+#[test]
+fn a_file_made_by_hand_is_read() {
+    let pages = [page(512, 4), page(512, 5)];
+    let blocks = [literals(&pages[0]), literals(&pages[1])];
+    let file = by_hand(header(512, 9, 3, 3), &[(2, &blocks[0], &pages[0]), (7, &blocks[1], &pages[1])]);
+    assert_eq!(decode(&file).unwrap().1, [(2, page(512, 4)), (7, page(512, 5))]);
+}
+
+#[test]
+fn a_block_of_another_length_is_refused_even_with_a_right_checksum() {
+    let short = [page(511, 4), vec![0]].concat();
+    let file = by_hand(header(512, 9, 3, 3), &[(2, &literals(&short[..511]), &short)]);
+    assert!(matches!(decode(&file), Err(DecodeError::Block { pgno: 2 })));
+    let long = page(513, 4);
+    let file = by_hand(header(512, 9, 3, 3), &[(2, &literals(&long), &long[..512])]);
+    assert!(matches!(decode(&file), Err(DecodeError::Block { pgno: 2 })));
+}
+
+#[test]
+fn a_snapshot_that_ends_early_is_refused_even_with_a_right_checksum() {
+    let (first, second) = (page(512, 4), page(512, 5));
+    let frames = [(1, literals(&first), first), (2, literals(&second), second)];
+    let frames: Vec<_> = frames.iter().map(|(pgno, block, page)| (*pgno, &block[..], &page[..])).collect();
+    assert!(decode(&by_hand(header(512, 2, 1, 3), &frames)).is_ok());
+    assert!(matches!(
+        decode(&by_hand(header(512, 3, 1, 3), &frames)),
+        Err(DecodeError::Order(PageOrderError::SnapshotLacks { missing: 3, commit: 3 }))
+    ));
+}
+
 fn any_pages() -> impl Strategy<Value = (u32, u32, Vec<(u32, Vec<u8>)>)> {
     (9_u32..=16, 1_u32..40).prop_flat_map(|(shift, commit)| {
         let bytes = 1_u32 << shift;

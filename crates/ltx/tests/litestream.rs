@@ -120,6 +120,11 @@ fn litestream_restores_our_compactions_and_snapshots() {
         let replica = folder.path().join("alone");
         put(&replica, 9, 1, 12, &encode_snapshot(&states[11], spec(12), Vec::new()).unwrap().0);
         assert!(restored(folder.path(), &replica, &[]) == states[11], "a snapshot alone, page size {bytes}");
+        // An epoch's prefix has no folder `ltx` inside; a link makes it a replica.
+        let linked = folder.path().join("linked");
+        std::fs::create_dir(&linked).unwrap();
+        std::os::unix::fs::symlink(replica.join("ltx"), linked.join("ltx")).unwrap();
+        assert!(restored(folder.path(), &linked, &[]) == states[11], "through a link, page size {bytes}");
     }
 }
 
