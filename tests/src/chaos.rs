@@ -180,7 +180,10 @@ async fn read_by_witness(
     for number in 1..=options.nodes {
         let name = format!("n{number}");
         cluster.kill(&name)?;
-        std::fs::remove_dir_all(cluster.data_dir(&name)).context("removing a data directory")?;
+        let data_dir = cluster.data_dir(&name);
+        if data_dir.exists() {
+            std::fs::remove_dir_all(data_dir).context("removing a data directory")?;
+        }
     }
     cluster.start_node(WITNESS).await?;
     let client = SqlClient::new(CLIENT_TIMEOUT);

@@ -187,7 +187,7 @@ impl Nemesis {
             if waits {
                 continue;
             }
-            let was_terminated = self.terminated.iter().any(|n| *n == name);
+            let was_terminated = self.terminated.contains(&name);
             let was_ready = process.address("admin").is_ok();
             match status.code() {
                 Some(SELF_FENCE_CODE) => self.self_fences += 1,

@@ -45,10 +45,10 @@ fn answer(path: &str, body: &Value, store: &Store, server: Server) -> (u16, Stri
     };
     let n = contents.counter + 1;
     contents.counter = n;
-    if server != Server::Forgetful || n % 100 != 0 {
+    if server != Server::Forgetful || !n.is_multiple_of(100) {
         contents.ops.push(op.as_str().unwrap().to_owned());
     }
-    let status = if server == Server::Liar && n % 10 == 0 { 503 } else { 200 };
+    let status = if server == Server::Liar && n.is_multiple_of(10) { 503 } else { 200 };
     let rows = json!({ "rows": [[{ "type": "integer", "value": n.to_string() }]] });
     let result = json!({ "step_results": [{}, rows, {}, {}, null] });
     let answer = if is_batch {
