@@ -190,6 +190,11 @@ impl Engine {
         Ok(true)
     }
 
+    /// Reads one number, for the description of the cell.
+    pub(crate) fn read_number(&self, sql: &str) -> rusqlite::Result<i64> {
+        self.system(|connection| connection.query_row(sql, [], |row| row.get(0)))
+    }
+
     fn frame_len(&self) -> u64 {
         WAL_FRAME_HEADER_LEN + u64::from(self.page_size)
     }

@@ -3,11 +3,13 @@
 //! and never let a statement change what the replication rests on.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod api;
 mod engine;
 mod error;
 mod ffi;
 mod options;
 
+pub use api::{Outcome, SqlCall, SqlReply, SqlRuntime, SqlRuntimeOptions};
 pub use engine::{
     CaptureError, Captured, CapturedBody, CloseError, ClosedDatabase, Engine, EngineError, OpenError,
     RESERVED_PREFIX,

@@ -193,8 +193,7 @@ fn a_reader_may_not_write_by_any_way() {
     cell.run("CREATE TABLE t(a); CREATE INDEX i ON t(a); INSERT INTO t VALUES(1)").unwrap();
     let dirty = cell.engine.ticket();
     let budget = Budget::start(&cell.engine, true);
-    let mut read =
-        |cell: &mut Cell, sql: &str| cell.engine.execute(sql, Tail::Refuse, &budget, |_| Ok(()), None);
+    let read = |cell: &mut Cell, sql: &str| cell.engine.execute(sql, Tail::Refuse, &budget, |_| Ok(()), None);
     for sql in [
         "INSERT INTO t VALUES(2)",
         "PRAGMA user_version=1",

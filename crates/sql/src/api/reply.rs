@@ -1,0 +1,71 @@
+//! What goes back over HTTP. Errors of Hrana's calls have Hrana's shape, `{"message", "code"}`; those of the plain
+//! calls have `{"error": {"message", "code"}}`.
+
+use bytes::Bytes;
+
+use super::SqlCall;
+use super::json::JsonOut;
+use crate::error::SqlFailure;
+
+/// An HTTP response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlReply {
+    /// The HTTP status.
+    pub status: u16,
+    /// The `Content-Type`.
+    pub content_type: &'static str,
+    /// The body. For HEAD the server sends its length alone.
+    pub body: Bytes,
+    /// The `Allow` header, with 405.
+    pub allow: Option<&'static str>,
+}
+
+impl SqlReply {
+    pub(super) fn json(status: u16, body: Vec<u8>) -> Self {
+        Self { status, content_type: "application/json", body: body.into(), allow: None }
+    }
+
+    pub(super) fn json_lines(body: Vec<u8>) -> Self {
+        Self { status: 200, content_type: "application/x-ndjson", body: body.into(), allow: None }
+    }
+
+    /// A Hrana call that failed as a whole: the client gives its stream up.
+    pub(super) fn hrana_failure(status: u16, failure: &SqlFailure) -> Self {
+        let mut out = JsonOut::unbounded();
+        out.failure(failure);
+        Self::json(status, out.into_bytes())
+    }
+
+    /// A plain call that failed.
+    pub(super) fn failure(status: u16, failure: &SqlFailure) -> Self {
+        let mut out = JsonOut::unbounded();
+        out.raw("{\"error\":");
+        out.failure(failure);
+        out.raw("}");
+        Self::json(status, out.into_bytes())
+    }
+
+    pub(super) fn wrong_method(call: &SqlCall<'_>, allow: &'static str) -> Self {
+        let text = format!("`{}` is not allowed on `{}`: use {allow}", clip(call.method), clip(call.path));
+        Self { allow: Some(allow), ..Self::failure(405, &SqlFailure::new("METHOD_NOT_ALLOWED", text)) }
+    }
+
+    pub(super) fn unknown_path(call: &SqlCall<'_>) -> Self {
+        let text = format!(
+            "the SQL API has no `{}`: it has GET `/`, POST `/query`, `/v2/pipeline`, `/v3/pipeline` and `/v3/cursor`",
+            clip(call.path)
+        );
+        Self::failure(404, &SqlFailure::new("NOT_FOUND", text))
+    }
+}
+
+/// Keeps texts of errors short whatever was sent.
+pub(super) fn clip(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+/// A body that is not the JSON that the call takes.
+pub(super) fn malformed(error: &serde_json::Error) -> SqlFailure {
+    let text = error.to_string();
+    SqlFailure::new("MALFORMED_REQUEST", format!("the body is not acceptable: {text}"))
+}
