@@ -21,9 +21,11 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use percent_encoding::{AsciiSet, CONTROLS};
 
 use self::fault::Call;
 use self::operations::Store;
+use crate::range::check_key;
 use crate::{
     Bucket, BucketError, ByteRange, ByteStream, Commit, ErrorKind, Guard, Listing, Object, ObjectHead,
     ObjectStream, Version,
@@ -32,6 +34,9 @@ use crate::{
 /// How long an operation without a deadline of its own may take: far above a slow disk, so that only a stopped process
 /// that holds a lock, or a hanging network file system, reaches it.
 const OPERATION_MAX: Duration = Duration::from_secs(30);
+
+/// What a path may hold and a URL may not, as far as `open` would read it otherwise.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
 
 /// Most rows of one page of a listing, as S3 has it.
 const PAGE_LEN_MAX: usize = 1000;
@@ -84,7 +89,7 @@ impl LocalBucket {
         let owned = key.to_owned();
         let work = tokio::task::spawn_blocking(move || {
             let call = Call { operation, key: &owned };
-            crate::range::check_key(operation, &owned).and_then(|()| work(&store, call, deadline))
+            work(&store, call, deadline)
         });
         let call = Call { operation, key };
         match tokio::time::timeout(limit, work).await {
@@ -103,14 +108,17 @@ fn stopped(call: Call<'_>) -> BucketError {
 #[async_trait]
 impl Bucket for LocalBucket {
     fn url(&self) -> String {
-        format!("file://{}", self.directory().display())
+        let path = self.directory().to_string_lossy();
+        format!("file://{}", percent_encoding::utf8_percent_encode(&path, ESCAPED))
     }
 
     async fn get(&self, key: &str) -> Result<Option<Object>, BucketError> {
+        check_key("get", key)?;
         self.hop("get", key, |store, call, _| store.get(call)).await
     }
 
     async fn get_range(&self, key: &str, range: ByteRange) -> Result<Option<Object>, BucketError> {
+        check_key("get_range", key)?;
         self.hop("get_range", key, move |store, call, _| store.get_range(call, range)).await
     }
 
@@ -119,10 +127,12 @@ impl Bucket for LocalBucket {
         key: &str,
         range: Option<ByteRange>,
     ) -> Result<Option<ObjectStream>, BucketError> {
+        check_key("get_stream", key)?;
         stream::read(self, key, range).await
     }
 
     async fn head(&self, key: &str) -> Result<Option<ObjectHead>, BucketError> {
+        check_key("head", key)?;
         self.hop("head", key, |store, call, _| store.head(call)).await
     }
 
@@ -134,23 +144,23 @@ impl Bucket for LocalBucket {
     ) -> Result<Listing, BucketError> {
         let start_after = start_after.map(str::to_owned);
         let limit = limit.clamp(1, PAGE_LEN_MAX);
-        let prefix_owned = prefix.to_owned();
-        // The key of a hop must be a valid one, and a prefix may be empty: the call carries its own.
-        self.hop("list", if prefix.is_empty() { "/" } else { prefix }, move |store, _, _| {
-            store.list(&prefix_owned, start_after.as_deref(), limit)
-        })
-        .await
+        self.hop("list", prefix, move |store, call, _| store.list(call, start_after.as_deref(), limit)).await
     }
 
     async fn put(&self, key: &str, body: Bytes) -> Result<Version, BucketError> {
+        check_key("put", key)?;
         self.hop("put", key, move |store, call, deadline| store.put(call, &body, deadline)).await
     }
 
     async fn put_stream(&self, key: &str, body: ByteStream) -> Result<Version, BucketError> {
+        check_key("put_stream", key)?;
         stream::write(self, key, body).await
     }
 
     async fn put_if(&self, key: &str, body: Bytes, guard: Guard, deadline_ms: u64) -> Commit {
+        if let Err(error) = check_key("put_if", key) {
+            return Commit::Unknown(error);
+        }
         let limit = Duration::from_millis(deadline_ms).min(OPERATION_MAX);
         let write =
             move |store: &Store, call: Call<'_>, deadline| store.put_if(call, &body, &guard, deadline);
@@ -162,10 +172,12 @@ impl Bucket for LocalBucket {
     }
 
     async fn delete(&self, key: &str) -> Result<(), BucketError> {
+        check_key("delete", key)?;
         self.hop("delete", key, |store, call, deadline| store.delete(call, deadline)).await
     }
 
     async fn delete_many(&self, keys: &[String]) -> Result<(), BucketError> {
+        keys.iter().try_for_each(|key| check_key("delete_many", key))?;
         for batch in keys.chunks(PAGE_LEN_MAX) {
             let batch = batch.to_vec();
             let first = batch.first().cloned().expect("a chunk is not empty");

@@ -1,10 +1,11 @@
 //! Where a key lies on disk. Keys map to paths one to one, no key leaves the bucket's directory, and `a` and `a/b`
 //! coexist.
 //!
-//! A segment keeps `A-Z a-z 0-9 - _ : = + , @ ~ .`; every other byte, and a dot that would begin a file name, becomes
-//! `%XX` in upper case. A percent sign that no two such digits follow is therefore free to mark what a name is:
-//! `cells%` is the folder of `cells/…`, `…%+` holds the rest of a segment too long for one file name, and `%-` is the
-//! object whose last segment is empty. The file system must tell upper from lower case.
+//! A segment keeps `a-z 0-9 - _ : = + , @ ~ .`; every other byte, and a dot that would begin a file name, becomes `%XX`
+//! in upper case. So names differ even where a file system does not tell upper from lower case, or one spelling of an
+//! accent from another. A percent sign that no two such digits follow is free to mark what a name is: `cells%` is the
+//! folder of `cells/…`, `…%+` holds the rest of a segment too long for one file name, and `%-` is the object whose last
+//! segment is empty.
 
 use std::path::{Path, PathBuf};
 
@@ -80,7 +81,8 @@ fn encode(segment: &[u8]) -> Vec<String> {
         if current.len() + 3 > FRAGMENT_LEN_MAX {
             done.push(std::mem::take(&mut current));
         }
-        let is_plain = byte.is_ascii_alphanumeric()
+        let is_plain = byte.is_ascii_lowercase()
+            || byte.is_ascii_digit()
             || matches!(byte, b'-' | b'_' | b':' | b'=' | b'+' | b',' | b'@' | b'~')
             || (byte == b'.' && !current.is_empty());
         if is_plain {
@@ -142,11 +144,12 @@ mod tests {
         assert_eq!(object_path(root, "a/b"), Path::new("/b/a%/b"));
         assert_eq!(object_path(root, "a/"), Path::new("/b/a%/%-"));
         assert_eq!(object_path(root, "../x"), Path::new("/b/%2E.%/x"));
+        assert_eq!(object_path(root, "db:Aa"), Path::new("/b/db:%41a"));
     }
 
     #[test]
     fn foreign_names_are_not_keys() {
-        for name in ["", ".", "..", ".DS_Store", "a b", "%2e", "%41", "a%2", "%+", "a%%", "%zz"] {
+        for name in ["", ".", "..", ".DS_Store", "a b", "A", "%2e", "%61", "a%2", "%+", "a%%", "%zz"] {
             assert_eq!(read_name(name), None, "{name}");
         }
     }

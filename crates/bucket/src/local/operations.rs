@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::fault::Call;
-use super::folders::Folders;
+use super::folders::{Folders, sync_folder};
 use super::layout;
 use super::listing;
 use super::locks::Locks;
@@ -90,12 +90,11 @@ impl Store {
 
     pub(super) fn list(
         &self,
-        prefix: &str,
+        call: Call<'_>,
         start_after: Option<&str>,
         limit: usize,
     ) -> Result<Listing, BucketError> {
-        let call = Call { operation: "list", key: prefix };
-        listing::list(self.folders.root(), prefix, start_after, limit)
+        listing::list(self.folders.root(), call.key, start_after, limit)
             .map_err(|(path, error)| call.io("list", &path, &error))
     }
 
@@ -199,23 +198,16 @@ impl Store {
     }
 
     pub(super) fn delete(&self, call: Call<'_>, deadline: Instant) -> Result<(), BucketError> {
-        match self.unlink(call, deadline)? {
-            Some(folder) => self.tidy(call, &folder),
-            None => Ok(()),
-        }
+        let folder = self.unlink(call, deadline)?;
+        self.tidy(call, folder.into_iter().collect())
     }
 
     pub(super) fn delete_many(&self, keys: &[String], deadline: Instant) -> Result<(), BucketError> {
         let mut folders = BTreeSet::new();
         for key in keys {
-            let call = Call { operation: "delete_many", key };
-            crate::range::check_key(call.operation, key)?;
-            folders.extend(self.unlink(call, deadline)?);
+            folders.extend(self.unlink(Call { operation: "delete_many", key }, deadline)?);
         }
-        for folder in &folders {
-            self.tidy(Call { operation: "delete_many", key: "" }, folder)?;
-        }
-        Ok(())
+        self.tidy(Call { operation: "delete_many", key: "" }, folders)
     }
 
     /// Removes the file; answers its folder when there was one.
@@ -231,10 +223,13 @@ impl Store {
         }
     }
 
-    /// After a removal: drops folders that are empty now, and makes the rest durable.
-    fn tidy(&self, call: Call<'_>, folder: &Path) -> Result<(), BucketError> {
-        let stays = self.folders.remove_empty(folder);
-        super::folders::sync_folder(stays).map_err(|error| call.io("sync", stays, &error))
+    /// After removals from these folders: drops those that are empty now, and makes the rest durable, each once.
+    fn tidy(&self, call: Call<'_>, folders: BTreeSet<PathBuf>) -> Result<(), BucketError> {
+        let stay: BTreeSet<&Path> = folders.iter().map(|folder| self.folders.remove_empty(folder)).collect();
+        for folder in stay {
+            sync_folder(folder).map_err(|error| call.io("sync", folder, &error))?;
+        }
+        Ok(())
     }
 }
 

@@ -128,3 +128,13 @@ async fn a_deadline_that_has_passed_writes_nothing() {
     let answer = bucket.put_if("k", Bytes::from_static(b"x"), Guard::Absent, 0).await;
     assert!(matches!(answer, Commit::Unknown(ref error) if error.kind == ErrorKind::NoAnswer), "{answer:?}");
 }
+
+#[tokio::test]
+async fn the_url_opens_the_same_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let bucket = LocalBucket::open(folder.path().join("a b%41")).await.unwrap();
+    bucket.put("k", Bytes::from_static(b"x")).await.unwrap();
+    let again = crate::open(&bucket.url(), &crate::OpenOptions::default()).await.unwrap();
+    assert_eq!(again.get("k").await.unwrap().unwrap().body, "x");
+    assert_eq!(again.url(), bucket.url());
+}
