@@ -96,7 +96,9 @@ impl Header {
         if self.commit > PAGES_MAX {
             return Err(HeaderError::Field("commit"));
         }
-        if self.min == Txid::ZERO || self.min > self.max {
+        // The last number of all would have no successor.
+        let last = Txid::new(u64::MAX);
+        if self.min == Txid::ZERO || self.min > self.max || self.max == last {
             return Err(HeaderError::Range { min: self.min, max: self.max });
         }
         // The other implementation holds these as signed numbers.

@@ -63,6 +63,9 @@ pub fn encode_snapshot<D: ReadAt + ?Sized, W: Write>(
 ///
 /// # Errors
 /// [`SnapshotError`].
+///
+/// # Panics
+/// When size or page size of `spec` are not those of `set`.
 pub fn encode_snapshot_with_wal<D: ReadAt + ?Sized, F: ReadAt, W: Write>(
     database: &D,
     database_pages: u32,

@@ -43,6 +43,13 @@ fn a_flipped_bit_is_an_error_or_changes_nothing() {
 }
 
 #[test]
+fn a_file_up_to_the_last_number_of_all_is_refused_when_read() {
+    let mut file = small_file();
+    file[24..32].fill(0xff);
+    assert!(matches!(decode(&file), Err(DecodeError::Header(HeaderError::Range { .. }))));
+}
+
+#[test]
 fn bytes_after_the_end_are_refused() {
     let mut file = small_file();
     file.push(0);
@@ -95,6 +102,7 @@ fn a_header_that_readers_would_refuse_is_not_written() {
     assert_eq!(refused(|h| h.commit = 0), HeaderError::NoPages);
     assert!(matches!(refused(|h| h.max = 1.into_txid()), HeaderError::Range { .. }));
     assert!(matches!(refused(|h| h.min = 0.into_txid()), HeaderError::Range { .. }));
+    assert!(matches!(refused(|h| h.max = u64::MAX.into_txid()), HeaderError::Range { .. }));
     assert_eq!(refused(|h| h.wal.salt1 = 1), HeaderError::Field("wal offset"));
     assert_eq!(refused(|h| h.wal.len = 1), HeaderError::Field("wal offset"));
     assert_eq!(

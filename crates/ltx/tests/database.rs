@@ -71,7 +71,7 @@ fn compact_all(files: &[Vec<u8>]) -> Vec<u8> {
 fn every_commit_is_the_same_database_elsewhere_with_small_pages() {
     for bytes in [512, 1024, 2048, 4096] {
         for (seed, setup) in (1..).zip(SETUPS) {
-            replicate_and_compare(bytes, setup, u64::from(bytes) + seed, 25);
+            replicate_and_compare(bytes, setup, u64::from(bytes) + seed, 18);
         }
     }
 }
