@@ -55,9 +55,10 @@ impl LocalBucket {
     /// `Denied`, `NoSpace` or `Local` with the path; `Unsupported` for a directory of a newer format.
     pub async fn open(directory: impl Into<PathBuf>) -> Result<Self, BucketError> {
         let directory = directory.into();
-        let call = Call { operation: "open", key: "" };
+        let name = directory.display().to_string();
         let opened = tokio::task::spawn_blocking(move || setup::open(&directory));
-        let store = opened.await.map_err(|_| stopped(call))??;
+        let store = opened.await.map_err(|_| stopped(Call { operation: "open", key: &name }))?;
+        let store = store.map_err(|error| BucketError { key: name, ..error })?;
         Ok(Self { store: Arc::new(store) })
     }
 

@@ -138,3 +138,37 @@ async fn the_url_opens_the_same_directory() {
     assert_eq!(again.get("k").await.unwrap().unwrap().body, "x");
     assert_eq!(again.url(), bucket.url());
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(24))]
+
+    /// The embedded listing against the plain map, page by page: folders, marks, long names and their order.
+    #[test]
+    fn listings_equal_those_of_a_plain_map(
+        names in proptest::collection::vec("[ab./%A-]{1,6}|a{198,203}[b/-]{0,3}|ü{65,68}[b/-]{0,2}", 1..20),
+        prefix in "[ab/]{0,2}|a{199,201}",
+        after in proptest::option::of("[ab./-]{1,3}|a{198,203}"),
+        limit in 1_usize..5,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (_folder, local) = bucket().await;
+            let memory = crate::MemoryBucket::new();
+            for name in &names {
+                local.put(name, Bytes::from_static(b"x")).await.unwrap();
+                memory.put(name, Bytes::from_static(b"x")).await.unwrap();
+            }
+            let mut after = after;
+            loop {
+                let page = local.list(&prefix, after.as_deref(), limit).await.unwrap();
+                assert_eq!(page, memory.list(&prefix, after.as_deref(), limit).await.unwrap());
+                match page.next {
+                    Some(next) => after = Some(next),
+                    None => break,
+                }
+            }
+            local.delete_many(&names).await.unwrap();
+            assert_eq!(fs::read_dir(local.directory().join("objects")).unwrap().count(), 0);
+        });
+    }
+}
