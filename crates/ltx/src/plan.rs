@@ -67,34 +67,34 @@ pub enum PlanError {
 
 /// Plans the way from `from` (what is there already, exclusive; 0 for nothing) to `clip`, inclusive, or to the newest
 /// transaction that any file names. The listing may be in any order and may hold duplicates and overlaps. A chain from a
-/// snapshot is preferred to one that needs what is before `from`; of several, the cheapest is chosen.
+/// snapshot is preferred to one that needs what is before `from`; of several, the cheapest is chosen. When `clip` lies
+/// before `from`, what is there is no use, and only a chain from a snapshot will do.
 ///
 /// # Errors
 /// [`PlanError`].
-///
-/// # Panics
-/// When `clip` lies before `from`: the caller then needs an older epoch, see [`crate::Lineage`].
 pub fn plan_epoch(files: &[PlannedFile], from: Txid, clip: Option<Txid>) -> Result<Plan, PlanError> {
     if let Some(&PlannedFile { level, min, max, .. }) =
         files.iter().find(|file| file.min == Txid::ZERO || file.min > file.max)
     {
         return Err(PlanError::Range { level, min, max });
     }
-    assert!(clip.is_none_or(|clip| clip >= from), "the clip is not before the start");
     let newest_listed = files.iter().map(|file| file.max).max().unwrap_or(from);
     let target = clip.unwrap_or(newest_listed.max(from));
     let mut usable: Vec<PlannedFile> = files.iter().copied().filter(|file| file.max <= target).collect();
     usable.sort_unstable_by_key(|file| (file.min, file.max, file.len, file.level));
 
     let from_nothing = Reach::search(&usable, Txid::ZERO);
-    if let Some(plan) = from_nothing.plan(target, true) {
+    if let Some(plan) = from_nothing.plan(target).filter(|plan| plan.starts_from_snapshot) {
         return Ok(plan);
     }
-    let from_position = Reach::search(&usable, from);
-    if let Some(plan) = from_position.plan(target, false) {
-        return Ok(plan);
+    let mut newest = from_nothing.newest();
+    if from <= target {
+        let from_position = Reach::search(&usable, from);
+        if let Some(plan) = from_position.plan(target) {
+            return Ok(plan);
+        }
+        newest = newest.max(from_position.newest());
     }
-    let newest = from_nothing.newest().max(from_position.newest());
     let missing = newest.next();
     let straddler = files.iter().copied().find(|file| file.min <= missing && file.max > target);
     Err(PlanError::Gap { missing, newest, target, straddler })
@@ -134,7 +134,7 @@ impl Reach {
         self.ways.keys().copied().max().unwrap_or(self.start)
     }
 
-    fn plan(&self, target: Txid, starts_from_snapshot: bool) -> Option<Plan> {
+    fn plan(&self, target: Txid) -> Option<Plan> {
         let mut way = self.ways.get(&target)?;
         let mut files = Vec::new();
         while let Some(file) = way.last {
@@ -143,7 +143,7 @@ impl Reach {
             way = self.ways.get(&before).expect("a way is made of ways");
         }
         files.reverse();
-        let starts_from_snapshot = starts_from_snapshot && !files.is_empty();
+        let starts_from_snapshot = self.start == Txid::ZERO && !files.is_empty();
         Some(Plan { files, end: target, starts_from_snapshot })
     }
 }

@@ -42,7 +42,9 @@ fn check(files: &[PlannedFile], from: u64, clip: Option<u64>) {
     let newest_listed = files.iter().map(|file| file.max.get()).max().unwrap_or(from);
     let target = clip.unwrap_or(newest_listed.max(from));
     let from_nothing = reach(files, 0, target);
-    let from_position = reach(files, from, target);
+    // What is there already is no use for a target before it.
+    let from_position = if from <= target { reach(files, from, target) } else { BTreeMap::new() };
+    let from_nothing_helps = target > 0 && from_nothing.contains_key(&target);
     match plan_epoch(files, Txid::new(from), clip.map(Txid::new)) {
         Ok(plan) => {
             assert_eq!(plan.end.get(), target);
@@ -56,10 +58,10 @@ fn check(files: &[PlannedFile], from: u64, clip: Option<u64>) {
             let cost: u64 = plan.files.iter().map(|file| file.len + REQUEST_COST_BYTES).sum();
             let best = from_nothing.get(&target).unwrap_or_else(|| &from_position[&target]);
             assert_eq!(cost, *best);
-            assert_eq!(plan.starts_from_snapshot, target > 0 && from_nothing.contains_key(&target));
+            assert_eq!(plan.starts_from_snapshot, from_nothing_helps);
         }
         Err(PlanError::Gap { missing, newest, target: named, .. }) => {
-            assert!(!from_nothing.contains_key(&target) && !from_position.contains_key(&target));
+            assert!(!from_nothing_helps && !from_position.contains_key(&target));
             let best = *from_nothing.keys().chain(from_position.keys()).max().unwrap();
             assert_eq!((newest.get(), missing.get(), named.get()), (best, best + 1, target));
         }
@@ -73,7 +75,7 @@ prop_compose! {
         compactions in proptest::collection::vec((from + 1..=from + more + 1, 0_u64..9, 0_u64..5_000_000), 0..8),
         snapshots in proptest::collection::vec((from + 1..=from + more + 1, 0_u64..9_000_000), 0..4),
         deleted in proptest::collection::vec(any::<prop::sample::Index>(), 0..8),
-        clip in proptest::option::of(from..=from + more + 2),
+        clip in proptest::option::of(0..=from + more + 2),
         from in Just(from), more in Just(more),
     ) -> (Vec<PlannedFile>, u64, Option<u64>) {
         let mut files = level_0(from + 1, from + more);
@@ -147,6 +149,18 @@ fn a_hole_in_level_0_is_bridged_or_named() {
     assert_eq!(error, PlanError::Gap { missing, newest, target: Txid::new(9), straddler: None });
     files.push(file(1, 3, 6, 100));
     assert_eq!(plan_epoch(&files, Txid::ZERO, None).unwrap().files.len(), 6);
+}
+
+#[test]
+fn what_lies_beyond_the_clip_is_no_start() {
+    let snapshot = file(9, 1, 4, 900);
+    let plan = plan_epoch(&[snapshot], Txid::new(7), Some(Txid::new(4))).unwrap();
+    assert_eq!((plan.files, plan.starts_from_snapshot), (vec![snapshot], true));
+    for clip in [0, 3] {
+        let error = plan_epoch(&[snapshot], Txid::new(7), Some(Txid::new(clip))).unwrap_err();
+        let PlanError::Gap { missing, newest, .. } = error else { panic!("{error}") };
+        assert_eq!((missing, newest), (Txid::new(1), Txid::ZERO));
+    }
 }
 
 #[test]
