@@ -1,1 +1,29 @@
-//! holdfast-cellnode
+//! The cellnode: owns cells. It claims them, restores and runs their databases, replicates every commit, and releases an
+//! output only when a durability proof covers what it may reveal. Every decision of the protocol is made by
+//! `holdfast-core`; this crate executes. It must never acknowledge without a proof.
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod activation;
+mod authority;
+mod cells;
+mod clock;
+pub mod config;
+mod data_dir;
+mod host;
+mod lease;
+mod node;
+mod owners;
+mod random;
+mod release;
+mod replication;
+mod restore;
+mod runtime;
+mod service;
+
+pub use authority::Authority;
+pub use config::Config;
+pub use node::PROTOCOL;
+pub use owners::{OwnerReadError, Owners};
+pub use restore::{RestoreError, RestoreJob, Restored, restore};
+pub use service::{Addresses, Exit, Service};

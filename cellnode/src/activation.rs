@@ -1,0 +1,211 @@
+//! Brings a cell from nowhere to resident: claim, restore, opener, open (design 4.1). Runs outside of the request that
+//! asked and goes on when that has gone.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use holdfast_bucket::Version;
+use holdfast_core::compaction::ChainSize;
+use holdfast_core::ownership::{ClaimOutcome, Intent, OwnerView, Previous};
+use holdfast_records::{Key, Opener, OpenerReason, Record};
+use holdfast_rpc::{CallError, OwnerHint};
+use holdfast_telemetry::{ActivationOutcome, Outcome, RestoreSource, Stage, metrics};
+use holdfast_types::{CellName, Position, Txid};
+use tokio::sync::oneshot;
+
+use crate::cells::{Job, Resident, ResidentParts};
+use crate::data_dir::CellFiles;
+use crate::node::Node;
+use crate::random;
+use crate::restore::{RestoreError, RestoreJob, Restored, restore};
+use crate::runtime::check_class;
+
+/// Tries to rebuild a database under one claim before giving up: a store that fails for a while must not burn an epoch
+/// a second.
+const RESTORE_ATTEMPTS: u32 = 8;
+
+/// Activates a cell.
+///
+/// # Errors
+/// [`CallError`]: who owns it, or what blocks it.
+pub(crate) async fn activate(node: Arc<Node>, cell: CellName) -> Result<Arc<Resident>, CallError> {
+    let started = Instant::now();
+    let result = run(&node, &cell).await;
+    let outcome = match &result {
+        Ok(_) => ActivationOutcome::Resident,
+        Err(CallError::NotOwner(_) | CallError::Draining) => ActivationOutcome::NotOwner,
+        Err(CallError::Unavailable { .. } | CallError::Overloaded { .. }) => ActivationOutcome::Unavailable,
+        Err(CallError::Rejected { .. } | CallError::OutcomeUnknown { .. }) => ActivationOutcome::Failed,
+    };
+    metrics().activation(outcome, started.elapsed());
+    result
+}
+
+async fn run(node: &Arc<Node>, cell: &CellName) -> Result<Arc<Resident>, CallError> {
+    check_class(cell)?;
+    if !node.authority.is_live() {
+        return Err(unavailable(cell, "the node does not hold its lease"));
+    }
+    let stage = Instant::now();
+    let (owner, version, previous) = claim(node, cell).await?;
+    metrics().activation_stage(Stage::Claim, stage.elapsed());
+
+    let files = node.data_dir.cell(cell);
+    let stage = Instant::now();
+    let restored = rebuild(node, cell, &owner, &files).await.map_err(|error| {
+        if error.is_transient() {
+            tracing::warn!(%cell, epoch = %owner.epoch, %error, "a cell could not be restored");
+        } else {
+            tracing::error!(%cell, epoch = %owner.epoch, %error, "a cell cannot be restored");
+        }
+        unavailable(cell, &error.to_string())
+    })?;
+    metrics().activation_stage(Stage::Restore, stage.elapsed());
+
+    let stage = Instant::now();
+    put_opener(node, cell, &owner, restored.end, previous).await?;
+    let resident = open(node, (owner, version), &restored, files).await?;
+    metrics().activation_stage(Stage::Open, stage.elapsed());
+    tracing::debug!(
+        %cell, epoch = %resident.epoch, ?previous, end = ?restored.end, files = restored.read.files,
+        bytes = restored.read.bytes, from_local = restored.from_local, "a cell is resident"
+    );
+    Ok(resident)
+}
+
+fn unavailable(cell: &CellName, reason: &str) -> CallError {
+    CallError::Unavailable { reason: format!("cell `{cell}` cannot be activated: {reason}") }
+}
+
+async fn claim(node: &Arc<Node>, cell: &CellName) -> Result<(OwnerView, Version, Previous), CallError> {
+    match node.owners.claim(cell, node.claimant(), Intent::Own).await {
+        ClaimOutcome::Claimed { owner, version, previous } => Ok((owner, version, previous)),
+        ClaimOutcome::NotOwner { node, session } => {
+            Err(CallError::NotOwner(Some(OwnerHint { node, session })))
+        }
+        ClaimOutcome::Incompatible { node: other, theirs } => {
+            let reason = format!(
+                "its live owner `{other}` speaks protocol {}-{}, this node {}-{}",
+                theirs.min,
+                theirs.max,
+                crate::node::PROTOCOL.min,
+                crate::node::PROTOCOL.max
+            );
+            Err(unavailable(cell, &reason))
+        }
+        ClaimOutcome::NothingToPurge => unreachable!("only a purge finds nothing to purge"),
+        ClaimOutcome::Failed(failure) => Err(unavailable(cell, &failure.to_string())),
+    }
+}
+
+async fn rebuild(
+    node: &Arc<Node>,
+    cell: &CellName,
+    owner: &OwnerView,
+    files: &CellFiles,
+) -> Result<Restored, RestoreError> {
+    let _permit = node.restores.acquire().await.expect("the semaphore is never closed");
+    let taken = {
+        let files = files.clone();
+        tokio::task::spawn_blocking(move || files.take_resume())
+    };
+    let taken = taken.await.expect("reading a note does not panic");
+    let local = taken.map_err(|source| RestoreError::Local { path: files.dir().to_path_buf(), source })?;
+    let mut job = RestoreJob {
+        cell: cell.clone(),
+        below: owner.epoch,
+        floor: owner.floor,
+        database: files.database(owner.epoch),
+        local: local.map(|position| (files.database(position.epoch), position)),
+    };
+    let mut attempt = 0;
+    let restored = loop {
+        attempt += 1;
+        match restore(&node.buckets.bulk, &job).await {
+            Ok(restored) => break restored,
+            Err(error) if error.is_transient() && attempt < RESTORE_ATTEMPTS && node.authority.is_live() => {
+                tracing::debug!(%cell, attempt, %error, "a restore failed; it is tried again");
+                // The local file may be half changed.
+                job.local = None;
+                let pause = 100_u64 << attempt.min(5);
+                tokio::time::sleep(Duration::from_millis(pause + u64::from(random::byte()))).await;
+            }
+            Err(error) => {
+                metrics().restore(RestoreSource::Bucket, Outcome::Failed, 0, 0);
+                return Err(error);
+            }
+        }
+    };
+    let source = match (restored.from_local, restored.end) {
+        (true, _) => RestoreSource::Local,
+        (false, Some(_)) => RestoreSource::Bucket,
+        (false, None) => RestoreSource::Empty,
+    };
+    let ChainSize { files: count, bytes } = restored.read;
+    metrics().restore(source, Outcome::Ok, bytes, count);
+    let (files, keep) = (files.clone(), owner.epoch);
+    let removed = tokio::task::spawn_blocking(move || files.remove_others(keep));
+    removed.await.expect("removing files does not panic");
+    Ok(restored)
+}
+
+/// Writes where the epoch begins, before anything of it is served.
+async fn put_opener(
+    node: &Arc<Node>,
+    cell: &CellName,
+    owner: &OwnerView,
+    base: Option<Position>,
+    previous: Previous,
+) -> Result<(), CallError> {
+    let reason = match previous {
+        Previous::Absent => OpenerReason::Created,
+        Previous::LocalWake => OpenerReason::LocalWake,
+        Previous::Released => OpenerReason::AfterRelease,
+        Previous::Purged => OpenerReason::AfterPurge,
+        Previous::Dead => OpenerReason::Takeover,
+    };
+    let opener = Opener { version: Opener::VERSION, base: base.map(Into::into), reason };
+    let key = Key::Opener(cell.clone(), owner.epoch).to_string();
+    let body = Bytes::from(opener.encode());
+    for attempt in 0_u32.. {
+        match node.buckets.bulk.put(&key, body.clone()).await {
+            Ok(_) => return Ok(()),
+            Err(error) if attempt < RESTORE_ATTEMPTS && error.kind.is_transient() => {
+                tokio::time::sleep(Duration::from_millis(50 << attempt.min(5))).await;
+            }
+            Err(error) => return Err(unavailable(cell, &error.to_string())),
+        }
+    }
+    unreachable!("the loop ends by itself")
+}
+
+async fn open(
+    node: &Arc<Node>,
+    (owner, version): (OwnerView, Version),
+    restored: &Restored,
+    files: CellFiles,
+) -> Result<Arc<Resident>, CallError> {
+    let cell = files.cell().clone();
+    let position = restored.end.map_or(Txid::ZERO, |end| end.txid);
+    let database = files.database(owner.epoch);
+    let parts = ResidentParts {
+        cell: cell.clone(),
+        owner,
+        version,
+        restored: position,
+        chain: restored.chain,
+        files,
+    };
+    let resident = Resident::new(node, parts);
+    let (done, opened) = oneshot::channel();
+    resident.send(Job::Open { resident: Arc::clone(&resident), database, position, done });
+    match opened.await {
+        Ok(Ok(())) => Ok(resident),
+        Ok(Err(reason)) => {
+            tracing::error!(%cell, %reason, "a restored database could not be opened");
+            Err(unavailable(&cell, &reason))
+        }
+        Err(_) => Err(unavailable(&cell, "its thread has ended")),
+    }
+}

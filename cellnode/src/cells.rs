@@ -1,0 +1,209 @@
+//! The cells of a node: which are resident, which are on their way in or out. One activation and one release of a cell
+//! at a time; requests that meet one wait for it.
+
+mod actor;
+mod event;
+mod resident;
+mod worker;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use holdfast_rpc::CallError;
+use holdfast_types::CellName;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::activation::activate;
+use crate::node::Node;
+
+pub use event::{Event, EventReply};
+pub use resident::{Resident, ResidentParts};
+pub use worker::{Job, Workers};
+
+/// How long the answer of a failed activation stands for the requests that come after it, so that a storm of requests
+/// is one attempt a second and not one each.
+const FAILURE_STANDS: Duration = Duration::from_secs(1);
+
+type Activated = Result<Arc<Resident>, CallError>;
+
+#[derive(Clone)]
+enum Slot {
+    Activating(watch::Receiver<Option<Activated>>),
+    Resident(Arc<Resident>),
+    Leaving(watch::Receiver<bool>),
+    Failed { until: Instant, error: CallError },
+}
+
+/// Which cells are here.
+#[derive(Default)]
+pub struct Cells {
+    slots: Mutex<HashMap<CellName, Slot>>,
+}
+
+impl std::fmt::Debug for Cells {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cells").field("len", &self.len()).finish()
+    }
+}
+
+/// What a release must know.
+pub(crate) struct Departure {
+    pub(crate) resident: Arc<Resident>,
+    /// Dropped when the cell is gone.
+    pub(crate) done: watch::Sender<bool>,
+}
+
+impl Cells {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<CellName, Slot>> {
+        // A panic while the lock was held is a bug that ends one request; the map itself is always whole.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Cells that are resident or on their way.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether no cell is here.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Every resident cell.
+    #[must_use]
+    pub fn residents(&self) -> Vec<Arc<Resident>> {
+        let slots = self.lock();
+        let resident = |slot: &Slot| match slot {
+            Slot::Resident(resident) => Some(Arc::clone(resident)),
+            Slot::Activating(_) | Slot::Leaving(_) | Slot::Failed { .. } => None,
+        };
+        slots.values().filter_map(resident).collect()
+    }
+
+    /// The resident cell, activated first where it is not here. The activation goes on when the caller goes away.
+    ///
+    /// # Errors
+    /// [`CallError`]; the handler did not run.
+    pub async fn resident(node: &Arc<Node>, cell: &CellName, deadline: Instant) -> Activated {
+        loop {
+            let slot = match Self::lookup(node, cell)? {
+                Slot::Resident(resident) => return Ok(resident),
+                slot => slot,
+            };
+            let wait = async {
+                match slot {
+                    Slot::Activating(mut activated) => {
+                        let answer = activated.wait_for(Option::is_some).await;
+                        answer.ok().and_then(|answer| answer.clone())
+                    }
+                    Slot::Leaving(mut left) => {
+                        let _ = left.wait_for(|left| *left).await;
+                        None
+                    }
+                    Slot::Resident(_) | Slot::Failed { .. } => None,
+                }
+            };
+            match tokio::time::timeout_at(deadline, wait).await {
+                Ok(Some(activated)) => return activated,
+                Ok(None) => {}
+                Err(_) => {
+                    let reason = format!("cell `{cell}` is being activated; come again");
+                    return Err(CallError::Unavailable { reason });
+                }
+            }
+        }
+    }
+
+    /// What is there now; begins an activation where nothing is.
+    fn lookup(node: &Arc<Node>, cell: &CellName) -> Result<Slot, CallError> {
+        let mut slots = node.cells.lock();
+        match slots.get(cell) {
+            Some(Slot::Failed { until, error }) if *until > Instant::now() => return Err(error.clone()),
+            Some(Slot::Failed { .. }) | None => {}
+            Some(slot) => return Ok(slot.clone()),
+        }
+        if node.is_draining() {
+            return Err(CallError::Draining);
+        }
+        if slots.len() >= node.config.cells_max {
+            let reason = format!("node `{}` has {} cells in memory, its limit", node.name, slots.len());
+            return Err(CallError::Overloaded { reason, retry_after_ms: 1_000 });
+        }
+        let (answer, activated) = watch::channel(None);
+        let slot = Slot::Activating(activated);
+        slots.insert(cell.clone(), slot.clone());
+        drop(slots);
+        tokio::spawn(Self::activate_into(Arc::clone(node), cell.clone(), answer));
+        Ok(slot)
+    }
+
+    async fn activate_into(node: Arc<Node>, cell: CellName, answer: watch::Sender<Option<Activated>>) {
+        let task = tokio::spawn(activate(Arc::clone(&node), cell.clone()));
+        let activated = task.await.unwrap_or_else(|panic| {
+            tracing::error!(%cell, %panic, "an activation ended by a bug");
+            Err(CallError::Unavailable {
+                reason: format!("activating cell `{cell}` failed: a bug, see the log"),
+            })
+        });
+        {
+            let mut slots = node.cells.lock();
+            match &activated {
+                // A gate that failed meanwhile has discarded the cell already.
+                Ok(resident) if resident.has_failed() => {
+                    slots.remove(&cell);
+                }
+                Ok(resident) => {
+                    slots.insert(cell, Slot::Resident(Arc::clone(resident)));
+                }
+                Err(error @ (CallError::Unavailable { .. } | CallError::Rejected { .. })) => {
+                    let until = Instant::now() + FAILURE_STANDS;
+                    slots.insert(cell, Slot::Failed { until, error: error.clone() });
+                }
+                Err(_) => {
+                    slots.remove(&cell);
+                }
+            }
+        }
+        answer.send_replace(Some(activated));
+    }
+
+    /// Forgets a cell that was discarded, if it is still this residency of it.
+    pub(crate) fn forget(&self, resident: &Arc<Resident>) {
+        let mut slots = self.lock();
+        if let Some(Slot::Resident(current)) = slots.get(&resident.cell)
+            && Arc::ptr_eq(current, resident)
+        {
+            slots.remove(&resident.cell);
+        }
+    }
+
+    /// Marks a resident cell as leaving; none when it is not resident.
+    pub(crate) fn depart(&self, cell: &CellName) -> Option<Departure> {
+        let mut slots = self.lock();
+        let Some(Slot::Resident(resident)) = slots.get(cell) else { return None };
+        let resident = Arc::clone(resident);
+        let (done, left) = watch::channel(false);
+        slots.insert(cell.clone(), Slot::Leaving(left));
+        Some(Departure { resident, done })
+    }
+
+    /// The cell has left.
+    pub(crate) fn departed(&self, departure: &Departure) {
+        let mut slots = self.lock();
+        if let Some(Slot::Leaving(_)) = slots.get(&departure.resident.cell) {
+            slots.remove(&departure.resident.cell);
+        }
+        drop(slots);
+        departure.done.send_replace(true);
+    }
+
+    /// Failed activations whose answer no longer stands are forgotten.
+    pub(crate) fn forget_old_failures(&self) {
+        let now = Instant::now();
+        self.lock().retain(|_, slot| !matches!(slot, Slot::Failed { until, .. } if *until <= now));
+    }
+}

@@ -1,0 +1,214 @@
+//! A cell on its thread: one event at a time, each output through the gate. Keeps INV-FENCE-1: after the session's
+//! authority no event starts.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use holdfast_core::gate::{FailCause, GateEvent};
+use holdfast_rpc::CallError;
+use holdfast_sql::{Engine, EngineOptions};
+use holdfast_telemetry::metrics;
+use holdfast_types::{CellName, Epoch, Millis, Position, Txid};
+use tokio::sync::oneshot;
+
+use super::{Event, EventReply, Resident};
+use crate::clock;
+use crate::node::Node;
+use crate::runtime::{CellRuntime, RuntimeContext, RuntimeOutcome, runtime_of};
+
+/// Events that may wait for another caller's transaction.
+const BLOCKED_MAX: usize = 128;
+
+/// The refusal of an event whose cell has gone while it was queued: it did not run, and the caller may ask again.
+pub(super) fn gone(cell: &CellName) -> CallError {
+    tracing::debug!(%cell, "an event met a cell that has gone");
+    CallError::NotOwner(None)
+}
+
+/// A resident cell's engine and handler.
+pub(super) struct Actor {
+    resident: Arc<Resident>,
+    node: Arc<Node>,
+    engine: Engine,
+    runtime: Box<dyn CellRuntime>,
+    /// Events that wait for another caller's transaction to end.
+    blocked: VecDeque<Event>,
+    is_leaving: bool,
+    wal_bytes: u64,
+}
+
+impl Actor {
+    pub(super) fn open(resident: &Arc<Resident>, database: &Path, position: Txid) -> Result<Self, String> {
+        let node = resident.node().ok_or("the node is shutting down")?;
+        let options = EngineOptions {
+            db_bytes_max: Some(node.config.database_max),
+            statement_budget: node.config.statement_budget,
+            // A database is reused only within one boot of the machine, so it need not survive a power cut.
+            is_synced_on_close: false,
+            ..EngineOptions::new(node.data_dir.spool())
+        };
+        let context = RuntimeContext { cell: resident.cell.clone(), epoch: resident.epoch };
+        let runtime = runtime_of(context).map_err(|error| error.to_string())?;
+        let engine = Engine::open(database, position, &options).map_err(|error| error.to_string())?;
+        metrics().cells_resident_changed(1);
+        resident.database_len.store(engine.size_bytes(), Ordering::Relaxed);
+        let resident = Arc::clone(resident);
+        Ok(Self {
+            resident,
+            node,
+            engine,
+            runtime,
+            blocked: VecDeque::new(),
+            is_leaving: false,
+            wal_bytes: 0,
+        })
+    }
+
+    pub(super) fn on_event(&mut self, event: Event) {
+        self.run(event);
+        self.run_blocked();
+    }
+
+    fn run(&mut self, event: Event) {
+        if self.is_leaving || self.resident.has_failed() {
+            return event.refuse(gone(&self.resident.cell));
+        }
+        if !self.node.authority.is_live() {
+            return event.refuse(CallError::Unavailable { reason: "the node has lost its lease".into() });
+        }
+        let uncaptured = self.engine.uncaptured_bytes();
+        if uncaptured > self.node.config.uncaptured_max {
+            let reason = format!(
+                "cell `{}` has {uncaptured} bytes that are not in the bucket yet; come again",
+                self.resident.cell
+            );
+            return event.refuse(CallError::Overloaded { reason, retry_after_ms: 1_000 });
+        }
+        if !event.start() {
+            return;
+        }
+        let now = clock::monotonic();
+        match self.runtime.handle(&mut self.engine, &event.request, event.access, now) {
+            RuntimeOutcome::Blocked if self.blocked.len() < BLOCKED_MAX => {
+                event.requeue();
+                self.blocked.push_back(event);
+            }
+            RuntimeOutcome::Blocked => {
+                let reason = format!("{BLOCKED_MAX} requests wait for an open transaction of this cell");
+                event.refuse(CallError::Overloaded { reason, retry_after_ms: 1_000 });
+            }
+            RuntimeOutcome::Reply(response) => self.output(event, response),
+        }
+    }
+
+    fn output(&mut self, event: Event, response: http::Response<bytes::Bytes>) {
+        self.note_wal();
+        let ticket = self.engine.ticket();
+        let position = Position { epoch: self.resident.epoch, txid: ticket };
+        let reply = event.reply;
+        self.resident.output(ticket, event.deadline, move |outcome| {
+            let answer = match outcome {
+                Ok(()) => Ok(EventReply { response, position }),
+                Err(cause) => Err(CallError::OutcomeUnknown { reason: cause.to_string() }),
+            };
+            // The caller may have gone; its write stands all the same.
+            let _ = reply.send(answer);
+        });
+    }
+
+    fn run_blocked(&mut self) {
+        // Each is tried once; those that still wait go back to the end in order.
+        for _ in 0..self.blocked.len() {
+            if self.engine.in_transaction() {
+                return;
+            }
+            if let Some(event) = self.blocked.pop_front() {
+                self.run(event);
+            }
+        }
+    }
+
+    pub(super) fn capture(&mut self) {
+        if self.resident.has_failed() {
+            return;
+        }
+        let captured = match self.engine.capture(clock::wall()) {
+            Ok(captured) => captured,
+            Err(error) => {
+                tracing::error!(cell = %self.resident.cell, %error, "commits could not be captured");
+                return self.resident.on(GateEvent::CaptureFailed);
+            }
+        };
+        let txid = captured.as_ref().map(|captured| captured.txid);
+        self.resident.database_len.store(self.engine.size_bytes(), Ordering::Relaxed);
+        if let Some(captured) = captured {
+            metrics().capture(captured.len);
+            let mut slot = self.resident.captured.lock().unwrap_or_else(PoisonError::into_inner);
+            *slot = Some(Arc::new(captured));
+        }
+        self.resident.on(GateEvent::Captured { txid });
+        if self.engine.checkpoint_due()
+            && let Err(error) = self.engine.checkpoint()
+        {
+            tracing::warn!(cell = %self.resident.cell, %error, "a checkpoint failed");
+        }
+        self.note_wal();
+    }
+
+    fn note_wal(&mut self) {
+        let now = self.engine.wal_bytes();
+        let delta =
+            i64::try_from(now).unwrap_or(i64::MAX) - i64::try_from(self.wal_bytes).unwrap_or(i64::MAX);
+        if delta != 0 {
+            metrics().wal_bytes_changed(delta);
+            self.wal_bytes = now;
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Millis> {
+        self.runtime.next_deadline()
+    }
+
+    pub(super) fn expire(&mut self, now: Millis) {
+        self.runtime.expire(&mut self.engine, now);
+        self.run_blocked();
+    }
+
+    pub(super) fn quiesce(&mut self, deadline: Millis, done: oneshot::Sender<Result<(), FailCause>>) {
+        self.is_leaving = true;
+        self.runtime.stop(&mut self.engine);
+        for event in self.blocked.drain(..) {
+            event.refuse(gone(&self.resident.cell));
+        }
+        let ticket = self.engine.ticket();
+        self.resident.output(ticket, deadline, move |outcome| {
+            let _ = done.send(outcome);
+        });
+    }
+
+    pub(super) fn close(mut self) -> Result<Txid, String> {
+        assert!(!self.engine.is_dirty(), "a cell is closed only when everything committed is covered");
+        self.left();
+        self.engine.close().map(|closed| closed.txid).map_err(|error| error.to_string())
+    }
+
+    pub(super) fn discard(mut self) {
+        self.left();
+        for event in self.blocked.drain(..) {
+            event.refuse(gone(&self.resident.cell));
+        }
+        let epoch: Epoch = self.resident.epoch;
+        if let Err(error) = self.engine.discard() {
+            tracing::warn!(cell = %self.resident.cell, %error, "a local database could not be removed");
+        }
+        self.resident.files.remove_database(epoch);
+    }
+
+    fn left(&mut self) {
+        metrics().cells_resident_changed(-1);
+        metrics().wal_bytes_changed(-i64::try_from(self.wal_bytes).unwrap_or(i64::MAX));
+        self.wal_bytes = 0;
+    }
+}

@@ -1,0 +1,269 @@
+//! One residency of one cell: its gate, and the execution of what the gate asks for. Keeps INV-OWN-3 and INV-FENCE-1 by
+//! doing nothing that the gate did not ask for.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
+
+use holdfast_bucket::Version;
+use holdfast_core::compaction::{ChainSize, Compaction};
+use holdfast_core::gate::{Clearance, FailCause, Gate, GateEffect, GateEvent, OutputId};
+use holdfast_core::ownership::OwnerView;
+use holdfast_sql::Captured;
+use holdfast_telemetry::{ProofKind, ProofOutcome, metrics};
+use holdfast_types::{CellName, Epoch, Millis, Position, Txid};
+
+use super::worker::{Job, WorkerHandle};
+use super::{Event, event::EventHandle};
+use crate::clock;
+use crate::data_dir::CellFiles;
+use crate::node::Node;
+use crate::replication;
+
+/// Called once when an output leaves or fails.
+type OnOutcome = Box<dyn FnOnce(Result<(), FailCause>) + Send>;
+
+struct Output {
+    since: Instant,
+    waited: bool,
+    on_outcome: OnOutcome,
+}
+
+struct GateState {
+    machine: Gate,
+    outputs_made: u64,
+    outputs: HashMap<OutputId, Output>,
+}
+
+/// What a residency is made from.
+#[derive(Debug)]
+pub struct ResidentParts {
+    /// The cell.
+    pub cell: CellName,
+    /// The owner record as claimed.
+    pub owner: OwnerView,
+    /// Its version.
+    pub version: Version,
+    /// Where the database stands: all of it is in the bucket.
+    pub restored: Txid,
+    /// What a restore would read.
+    pub chain: ChainSize,
+    /// Local files.
+    pub files: CellFiles,
+}
+
+/// A cell in memory, in one epoch.
+pub struct Resident {
+    /// The cell.
+    pub cell: CellName,
+    /// The epoch.
+    pub epoch: Epoch,
+    /// The owner record as claimed.
+    pub owner: OwnerView,
+    /// Its version.
+    pub version: Version,
+    /// Local files.
+    pub files: CellFiles,
+    /// When chains are shortened.
+    pub(crate) compaction: Mutex<Compaction>,
+    /// The transaction that is on its way to the bucket.
+    pub(crate) captured: Mutex<Option<Arc<Captured>>>,
+    /// The database's length at its last capture, in bytes.
+    pub(crate) database_len: AtomicU64,
+    node: Weak<Node>,
+    worker: WorkerHandle,
+    gate: Mutex<GateState>,
+    waiting: AtomicUsize,
+    queued: AtomicUsize,
+    failed: AtomicBool,
+    position: AtomicU64,
+}
+
+impl std::fmt::Debug for Resident {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Resident")
+            .field("cell", &self.cell)
+            .field("epoch", &self.epoch)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Resident {
+    pub(crate) fn new(node: &Arc<Node>, parts: ResidentParts) -> Arc<Self> {
+        let ResidentParts { cell, owner, version, restored, chain, files } = parts;
+        let machine = Gate::new(node.name.clone(), node.session, owner.epoch, restored);
+        Arc::new(Self {
+            worker: node.workers.of(&cell),
+            epoch: owner.epoch,
+            compaction: Mutex::new(Compaction::new(node.triggers, restored, chain)),
+            captured: Mutex::new(None),
+            database_len: AtomicU64::new(0),
+            node: Arc::downgrade(node),
+            gate: Mutex::new(GateState { machine, outputs_made: 0, outputs: HashMap::new() }),
+            waiting: AtomicUsize::new(0),
+            queued: AtomicUsize::new(0),
+            failed: AtomicBool::new(false),
+            position: AtomicU64::new(restored.get()),
+            cell,
+            owner,
+            version,
+            files,
+        })
+    }
+
+    /// The node, unless it is shutting down.
+    pub(crate) fn node(&self) -> Option<Arc<Node>> {
+        self.node.upgrade()
+    }
+
+    /// The position of the last output.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        Position { epoch: self.epoch, txid: Txid::new(self.position.load(Ordering::Relaxed)) }
+    }
+
+    /// Whether the gate has failed: this residency is over.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// Puts a job into the queue of the cell's thread.
+    pub(crate) fn send(&self, job: Job) {
+        self.worker.send(job);
+    }
+
+    /// Queues a request, unless too many wait already.
+    pub(crate) fn submit(
+        self: &Arc<Self>,
+        queue_max: usize,
+        (event, handle): (Event, EventHandle),
+    ) -> Result<EventHandle, usize> {
+        let before = self.queued.fetch_add(1, Ordering::Relaxed);
+        if before >= queue_max {
+            self.queued.fetch_sub(1, Ordering::Relaxed);
+            return Err(before);
+        }
+        self.send(Job::Event(Arc::clone(self), Box::new(event)));
+        Ok(handle)
+    }
+
+    /// An event left the queue.
+    pub(super) fn dequeued(&self) {
+        self.queued.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// An output wants to leave. `on_outcome` is called exactly once.
+    pub(crate) fn output(
+        self: &Arc<Self>,
+        ticket: Txid,
+        deadline: Millis,
+        on_outcome: impl FnOnce(Result<(), FailCause>) + Send + 'static,
+    ) {
+        self.position.fetch_max(ticket.get(), Ordering::Relaxed);
+        self.with_gate(|state| {
+            let output = OutputId(state.outputs_made);
+            state.outputs_made += 1;
+            let on_outcome = Box::new(on_outcome);
+            state.outputs.insert(output, Output { since: Instant::now(), waited: false, on_outcome });
+            GateEvent::OutputReady { output, ticket, deadline }
+        });
+    }
+
+    /// Takes an event to the gate.
+    pub(crate) fn on(self: &Arc<Self>, event: GateEvent) {
+        self.with_gate(|_| event);
+    }
+
+    /// Time passed: outputs whose deadline has come fail. Cheap where none waits.
+    pub(crate) fn tick(self: &Arc<Self>) {
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.on(GateEvent::Tick);
+        }
+    }
+
+    fn with_gate(self: &Arc<Self>, event: impl FnOnce(&mut GateState) -> GateEvent) {
+        let Some(node) = self.node() else { return };
+        let mut done: Vec<(Output, Result<Clearance, FailCause>)> = Vec::new();
+        let effects = {
+            let mut state = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+            let event = event(&mut state);
+            let mut effects = state.machine.on(event, clock::monotonic(), node.authority.until());
+            effects.retain(|effect| {
+                let (output, outcome) = match effect {
+                    GateEffect::Release { output, clearance } => (output, Ok(*clearance)),
+                    GateEffect::Fail { output, cause } => (output, Err(*cause)),
+                    _ => return true,
+                };
+                let output = state.outputs.remove(output).expect("an output is answered once");
+                done.push((output, outcome));
+                false
+            });
+            for output in state.outputs.values_mut().filter(|output| !output.waited) {
+                output.waited = true;
+            }
+            self.waiting.store(state.outputs.len(), Ordering::Relaxed);
+            if state.machine.has_failed() {
+                self.failed.store(true, Ordering::Release);
+            }
+            effects
+        };
+        for (output, outcome) in done {
+            answer(output, outcome);
+        }
+        for effect in effects {
+            self.execute(&node, effect);
+        }
+    }
+
+    fn execute(self: &Arc<Self>, node: &Arc<Node>, effect: GateEffect) {
+        match effect {
+            GateEffect::Capture => self.send(Job::Capture(Arc::clone(self))),
+            GateEffect::Upload { txid, attempt } => {
+                node.runtime.spawn(replication::upload(Arc::clone(self), txid, attempt));
+            }
+            GateEffect::ReadOwner { attempt } => {
+                node.runtime.spawn(replication::read_owner(Arc::clone(self), attempt));
+            }
+            GateEffect::Discard { cause } => self.discard(node, cause),
+            GateEffect::Release { .. } | GateEffect::Fail { .. } => unreachable!("answered before"),
+        }
+    }
+
+    fn discard(self: &Arc<Self>, node: &Arc<Node>, cause: FailCause) {
+        if cause == FailCause::LeaseLost {
+            tracing::debug!(cell = %self.cell, epoch = %self.epoch, "the cell stops with its node's lease");
+        } else {
+            tracing::warn!(
+                cell = %self.cell, epoch = %self.epoch, cause = cause.name(),
+                "the cell is discarded: {cause}; its next activation restores it from the bucket"
+            );
+        }
+        metrics().proof(ProofKind::Bucket, proof_outcome(cause));
+        node.cells.forget(self);
+        self.send(Job::Drop(Arc::clone(self)));
+    }
+}
+
+fn answer(output: Output, outcome: Result<Clearance, FailCause>) {
+    match outcome {
+        Ok(clearance) => {
+            if let Clearance::Proved(_) = clearance {
+                metrics().proof(ProofKind::Bucket, ProofOutcome::Covered);
+            }
+            if output.waited {
+                metrics().gate_wait(output.since.elapsed());
+            }
+            (output.on_outcome)(Ok(()));
+        }
+        Err(cause) => (output.on_outcome)(Err(cause)),
+    }
+}
+
+fn proof_outcome(cause: FailCause) -> ProofOutcome {
+    match cause {
+        FailCause::OwnershipLost => ProofOutcome::Superseded,
+        FailCause::TimedOut | FailCause::LeaseLost | FailCause::CaptureFailed => ProofOutcome::Failed,
+    }
+}

@@ -1,0 +1,205 @@
+//! The threads that run cells. A cell is pinned to one thread while resident; SQLite never blocks the I/O runtime. The
+//! queues hold at most the node's admitted requests and a few control jobs per cell, so they need no bound of their own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use holdfast_core::gate::FailCause;
+use holdfast_types::{CellName, Millis, Txid};
+use tokio::sync::oneshot;
+
+use super::actor::Actor;
+use super::{Event, Resident};
+use crate::clock;
+
+/// Work for a cell's thread. Jobs of one cell run in the order in which they were sent.
+#[derive(Debug)]
+pub enum Job {
+    /// Open the cell's database.
+    Open {
+        /// The residency.
+        resident: Arc<Resident>,
+        /// The database file; created where the cell is empty.
+        database: PathBuf,
+        /// Where it stands.
+        position: Txid,
+        /// Answered with what went wrong, if anything.
+        done: oneshot::Sender<Result<(), String>>,
+    },
+    /// Run a request.
+    Event(Arc<Resident>, Box<Event>),
+    /// Capture what is committed.
+    Capture(Arc<Resident>),
+    /// Take no more events, and say when everything committed is covered.
+    Quiesce {
+        /// The residency.
+        resident: Arc<Resident>,
+        /// When the cover gives up, monotonic.
+        deadline: Millis,
+        /// Answered once covered, or failed.
+        done: oneshot::Sender<Result<(), FailCause>>,
+    },
+    /// Close the database in order; all of it is covered.
+    Close {
+        /// The residency.
+        resident: Arc<Resident>,
+        /// Answered with where it stands, or with what went wrong.
+        done: oneshot::Sender<Result<Txid, String>>,
+    },
+    /// Drop the database and its files.
+    Drop(Arc<Resident>),
+}
+
+/// The sending end of a thread's queue.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerHandle {
+    jobs: Sender<Job>,
+}
+
+impl WorkerHandle {
+    pub(crate) fn send(&self, job: Job) {
+        // The thread ends only when every sender is gone, or by a panic, which its own log line reports.
+        if self.jobs.send(job).is_err() {
+            tracing::error!("a cell's thread has ended; the process must be restarted");
+        }
+    }
+}
+
+/// All threads.
+#[derive(Debug)]
+pub struct Workers {
+    handles: Vec<WorkerHandle>,
+    hasher: RandomState,
+}
+
+impl Workers {
+    /// Starts the threads.
+    ///
+    /// # Panics
+    /// When the operating system has no thread to give.
+    #[must_use]
+    pub fn start(count: usize, node: &str) -> Self {
+        let handles = (0..count).map(|index| {
+            let (jobs, queue) = channel();
+            std::thread::Builder::new()
+                .name(format!("cells-{node}-{index}").chars().take(15).collect())
+                .stack_size(4 << 20)
+                .spawn(move || Worker::default().run(&queue))
+                .expect("a thread can be started");
+            WorkerHandle { jobs }
+        });
+        Self { handles: handles.collect(), hasher: RandomState::new() }
+    }
+
+    /// The thread of a cell.
+    pub(crate) fn of(&self, cell: &CellName) -> WorkerHandle {
+        let hash = self.hasher.hash_one(cell);
+        let count = u64::try_from(self.handles.len()).expect("a count fits 64 bits");
+        let index = usize::try_from(hash % count).expect("an index is below the count");
+        self.handles[index].clone()
+    }
+}
+
+/// Names a residency by its address, which is unique while the actor holds it.
+fn key(resident: &Arc<Resident>) -> usize {
+    Arc::as_ptr(resident).addr()
+}
+
+#[derive(Default)]
+struct Worker {
+    actors: HashMap<usize, Actor>,
+    /// When an actor wants to be woken: open transactions that must end.
+    timers: BTreeMap<usize, Millis>,
+}
+
+impl Worker {
+    fn run(mut self, queue: &Receiver<Job>) {
+        loop {
+            let job = match self.timers.values().min() {
+                None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(first) => {
+                    let pause = Duration::from_millis(first.since(clock::monotonic()));
+                    queue.recv_timeout(pause)
+                }
+            };
+            match job {
+                Ok(job) => self.on(job),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            self.wake_due();
+        }
+    }
+
+    fn on(&mut self, job: Job) {
+        match job {
+            Job::Open { resident, database, position, done } => {
+                let opened = Actor::open(&resident, &database, position).map(|actor| {
+                    self.actors.insert(key(&resident), actor);
+                });
+                let _ = done.send(opened);
+            }
+            Job::Event(resident, event) => {
+                resident.dequeued();
+                match self.actors.get_mut(&key(&resident)) {
+                    Some(actor) => {
+                        actor.on_event(*event);
+                        self.set_timer(&resident);
+                    }
+                    None => event.refuse(super::actor::gone(&resident.cell)),
+                }
+            }
+            Job::Capture(resident) => {
+                if let Some(actor) = self.actors.get_mut(&key(&resident)) {
+                    actor.capture();
+                }
+            }
+            Job::Quiesce { resident, deadline, done } => match self.actors.get_mut(&key(&resident)) {
+                Some(actor) => {
+                    actor.quiesce(deadline, done);
+                    self.set_timer(&resident);
+                }
+                None => drop(done.send(Err(FailCause::OwnershipLost))),
+            },
+            Job::Close { resident, done } => {
+                self.timers.remove(&key(&resident));
+                let closed = match self.actors.remove(&key(&resident)) {
+                    Some(actor) => actor.close(),
+                    None => Err("the cell was discarded".to_owned()),
+                };
+                let _ = done.send(closed);
+            }
+            Job::Drop(resident) => {
+                self.timers.remove(&key(&resident));
+                if let Some(actor) = self.actors.remove(&key(&resident)) {
+                    actor.discard();
+                }
+            }
+        }
+    }
+
+    fn set_timer(&mut self, resident: &Arc<Resident>) {
+        match self.actors.get(&key(resident)).and_then(Actor::next_deadline) {
+            Some(deadline) => self.timers.insert(key(resident), deadline),
+            None => self.timers.remove(&key(resident)),
+        };
+    }
+
+    fn wake_due(&mut self) {
+        let now = clock::monotonic();
+        let due: Vec<usize> = self.timers.iter().filter(|(_, at)| **at <= now).map(|(key, _)| *key).collect();
+        for key in due {
+            self.timers.remove(&key);
+            if let Some(actor) = self.actors.get_mut(&key) {
+                actor.expire(now);
+                if let Some(deadline) = actor.next_deadline() {
+                    self.timers.insert(key, deadline.max(now.plus(1)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What an operator can set, each with its unit, default and reason, also as an environment variable.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser};
+use holdfast_bucket::BucketArgs;
+use holdfast_types::{HostId, NodeName, Zone};
+
+/// Owns cells: their databases, their writes, their replication.
+#[derive(Clone, Debug, Args)]
+pub struct Config {
+    /// Where the bucket is.
+    #[command(flatten)]
+    pub bucket: BucketArgs,
+    /// This node's name: 1 to 63 of `a-z A-Z 0-9 - _ .`. It belongs to the data directory.
+    #[arg(long, env = "HOLDFAST_NODE", value_name = "NAME")]
+    pub node: NodeName,
+    /// Local databases. Nothing in it is the only copy of an acknowledged write.
+    #[arg(long, env = "HOLDFAST_DATA_DIR", value_name = "DIR")]
+    pub data_dir: PathBuf,
+    /// Internal gRPC listener. Port 0 takes a free one.
+    #[arg(long, env = "HOLDFAST_LISTEN", default_value = "127.0.0.1:7400", value_name = "HOST:PORT")]
+    pub listen: String,
+    /// `host:port` at which other programs reach the internal listener. Default: the listener's own address.
+    #[arg(long, env = "HOLDFAST_ADVERTISE", value_name = "HOST:PORT")]
+    pub advertise: Option<String>,
+    /// Metrics and health. Port 0 takes a free one.
+    #[arg(long, env = "HOLDFAST_ADMIN_LISTEN", default_value = "127.0.0.1:7490", value_name = "HOST:PORT")]
+    pub admin_listen: String,
+    /// Once ready, a JSON object with the listeners' addresses is written to this file.
+    #[arg(long, env = "HOLDFAST_READY_FILE", value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+    /// Failure zone.
+    #[arg(long, env = "HOLDFAST_ZONE", default_value = "default")]
+    pub zone: Zone,
+    /// The machine. Default: its machine id, or its host name.
+    #[arg(long, env = "HOLDFAST_HOST")]
+    pub host: Option<HostId>,
+    /// Relative capacity: a node of weight 200 takes twice the cells of one with 100.
+    #[arg(long, env = "HOLDFAST_WEIGHT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub weight: u32,
+    /// Lifetime of the lease: how long after a node's death its cells can be taken over, and how long an outage of
+    /// the bucket it survives. Renewed at a third of it. From 1s to 10min.
+    #[arg(long, env = "HOLDFAST_LEASE_TTL", default_value = "10s", value_parser = parse_lease_ttl)]
+    pub lease_ttl: Duration,
+    /// How far the clocks of two machines may differ.
+    #[arg(long, env = "HOLDFAST_MAX_CLOCK_SKEW", default_value = "500ms", value_parser = parse_duration)]
+    pub max_clock_skew: Duration,
+    /// How long an output waits for its durability proof before its caller is told that the outcome is unknown.
+    #[arg(long, env = "HOLDFAST_PROOF_TIMEOUT", default_value = "15s", value_parser = parse_duration)]
+    pub proof_timeout: Duration,
+    /// How long a drain may take before the process exits without the rest.
+    #[arg(long, env = "HOLDFAST_DRAIN_TIMEOUT", default_value = "30s", value_parser = parse_duration)]
+    pub drain_timeout: Duration,
+    /// Threads that run cells. Default: one per processor.
+    #[arg(long, env = "HOLDFAST_THREADS")]
+    pub threads: Option<usize>,
+    /// Cells in memory at once; beyond it a request for another is refused with 503.
+    #[arg(long, env = "HOLDFAST_CELLS_MAX", default_value_t = 20_000)]
+    pub cells_max: usize,
+    /// Requests in flight on this node; beyond it 503.
+    #[arg(long, env = "HOLDFAST_REQUESTS_MAX", default_value_t = 4_096)]
+    pub requests_max: usize,
+    /// Requests that may wait for one cell; beyond it 503.
+    #[arg(long, env = "HOLDFAST_CELL_QUEUE_MAX", default_value_t = 512)]
+    pub cell_queue_max: usize,
+    /// Restores at once; others wait.
+    #[arg(long, env = "HOLDFAST_RESTORES_MAX", default_value_t = 8)]
+    pub restores_max: usize,
+    /// Largest request body, in bytes.
+    #[arg(long, env = "HOLDFAST_BODY_MAX", default_value_t = 16 << 20, value_name = "BYTES")]
+    pub body_max: usize,
+    /// Largest database of one cell, in bytes.
+    #[arg(long, env = "HOLDFAST_DATABASE_MAX", default_value_t = 10 << 30, value_name = "BYTES")]
+    pub database_max: u64,
+    /// Longest run of one statement; a longer one is interrupted.
+    #[arg(long, env = "HOLDFAST_STATEMENT_BUDGET", default_value = "5s", value_parser = parse_duration)]
+    pub statement_budget: Duration,
+    /// WAL that may wait for its upload, in bytes; beyond it writes to the cell are refused with 503.
+    #[arg(long, env = "HOLDFAST_UNCAPTURED_MAX", default_value_t = 64 << 20, value_name = "BYTES")]
+    pub uncaptured_max: u64,
+}
+
+impl Config {
+    /// The configuration of a node inside `holdfast dev`: free ports on loopback, everything else at its default.
+    #[must_use]
+    pub fn embedded(bucket: BucketArgs, node: NodeName, data_dir: PathBuf) -> Self {
+        let name = node.as_str().to_owned();
+        #[derive(Parser)]
+        struct Defaults {
+            #[command(flatten)]
+            config: Config,
+        }
+        let arguments = ["cellnode", "--bucket", "file:///", "--data-dir", "/", "--node", &name];
+        let Defaults { config: defaults } = Defaults::parse_from(arguments);
+        let any_port = "127.0.0.1:0".to_owned();
+        Self { bucket, node, data_dir, listen: any_port.clone(), admin_listen: any_port, ..defaults }
+    }
+}
+
+/// Reads `10s`, `500ms`, `2min`, `1h`.
+///
+/// # Errors
+/// A text without a number or with another unit.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 =
+        number.parse().map_err(|_| format!("`{text}` is not a duration; write `10s` or `500ms`"))?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "min" | "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(format!("`{text}` has no unit; write `{number}s` or `{number}ms`")),
+    };
+    number
+        .checked_mul(millis)
+        .map(Duration::from_millis)
+        .ok_or_else(|| format!("`{text}` is too long a duration"))
+}
+
+fn parse_lease_ttl(text: &str) -> Result<Duration, String> {
+    let ttl = parse_duration(text)?;
+    if (Duration::from_secs(1)..=Duration::from_secs(600)).contains(&ttl) {
+        Ok(ttl)
+    } else {
+        Err(format!("`{text}` is not between 1s and 10min"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_need_a_unit() {
+        assert_eq!(parse_duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
+        assert!(parse_duration("10").unwrap_err().contains("`10s`"));
+        assert!(parse_duration("s").is_err());
+        assert!(parse_duration("99999999999999999999s").is_err());
+        assert!(parse_duration("99999999999999999h").is_err());
+    }
+
+    #[test]
+    fn a_lease_has_bounds() {
+        assert!(parse_lease_ttl("100ms").is_err());
+        assert!(parse_lease_ttl("10s").is_ok());
+        assert!(parse_lease_ttl("1h").is_err());
+    }
+}

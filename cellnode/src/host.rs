@@ -1,0 +1,185 @@
+//! What the node offers to the fleet over its internal listener.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use holdfast_rpc::{Body, CallError, CellCall, CellHost, CellPage, CellReply, CellSummary, NodeDescription};
+use holdfast_telemetry::{RequestOutcome, metrics};
+use holdfast_types::CellName;
+use http_body_util::{BodyExt, Full};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::cells::{Cells, Event};
+use crate::clock;
+use crate::node::{Node, PROTOCOL};
+use crate::release::release;
+use crate::runtime::check_class;
+
+/// The node as others see it.
+#[derive(Debug)]
+pub struct Host {
+    node: Arc<Node>,
+    /// Told when somebody asks for a drain.
+    drain: Arc<Notify>,
+}
+
+impl Host {
+    /// For this node; `drain` is told when somebody asks for a drain.
+    #[must_use]
+    pub fn new(node: Arc<Node>, drain: Arc<Notify>) -> Self {
+        Self { node, drain }
+    }
+
+    async fn answer(&self, call: CellCall) -> Result<CellReply, CallError> {
+        check_class(&call.cell)?;
+        let Some(_admission) = self.node.admit() else {
+            let reason = format!("node `{}` has {} requests in flight", self.node.name, self.node.requests());
+            return Err(CallError::Overloaded { reason, retry_after_ms: 500 });
+        };
+        if !self.node.authority.is_live() {
+            return Err(CallError::Unavailable { reason: "the node has lost its lease".into() });
+        }
+        let resident = Cells::resident(&self.node, &call.cell, call.deadline).await?;
+        let (parts, body) = call.request.into_parts();
+        let body = self.collect(body, call.deadline).await?;
+        let request = http::Request::from_parts(parts, body);
+        let proof_ms = u64::try_from(self.node.config.proof_timeout.as_millis()).unwrap_or(u64::MAX);
+        let event = Event::new(call.access, request, clock::monotonic().plus(proof_ms));
+        let handle = resident.submit(self.node.config.cell_queue_max, event).map_err(|waiting| {
+            let reason = format!("{waiting} requests wait for cell `{}`", resident.cell);
+            CallError::Overloaded { reason, retry_after_ms: 500 }
+        })?;
+        let mut handle = handle;
+        let answered = tokio::time::timeout_at(call.deadline, &mut handle.answer).await;
+        let reply = match answered {
+            Ok(Ok(reply)) => reply?,
+            Ok(Err(_)) => {
+                return Err(CallError::OutcomeUnknown { reason: "the cell's thread has ended".into() });
+            }
+            Err(_) if handle.withdraw() => {
+                let reason = format!("the request waited for cell `{}` until its deadline", resident.cell);
+                return Err(CallError::Overloaded { reason, retry_after_ms: 500 });
+            }
+            Err(_) => {
+                return Err(CallError::OutcomeUnknown {
+                    reason: "no answer within the request's deadline".into(),
+                });
+            }
+        };
+        let response = reply
+            .response
+            .map(|body| -> Body { Full::new(body).map_err(|never| match never {}).boxed_unsync() });
+        Ok(CellReply { response, position: reply.position })
+    }
+
+    async fn collect(&self, body: Body, deadline: Instant) -> Result<Bytes, CallError> {
+        let max = self.node.config.body_max;
+        match tokio::time::timeout_at(deadline, collect_up_to(body, max)).await {
+            Ok(collected) => collected,
+            Err(_) => Err(CallError::Rejected {
+                status: http::StatusCode::REQUEST_TIMEOUT,
+                reason: "the request body did not arrive within the request's deadline".into(),
+            }),
+        }
+    }
+}
+
+/// The whole body. One that arrives in a single piece is not copied.
+async fn collect_up_to(mut body: Body, max: usize) -> Result<Bytes, CallError> {
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| CallError::Rejected {
+            status: http::StatusCode::BAD_REQUEST,
+            reason: format!("the request body broke off: {error}"),
+        })?;
+        let Ok(piece) = frame.into_data() else { continue };
+        if first.len() + rest.len() + piece.len() > max {
+            return Err(CallError::Rejected {
+                status: http::StatusCode::PAYLOAD_TOO_LARGE,
+                reason: format!(
+                    "the request body is longer than {max} bytes; split the work into smaller requests"
+                ),
+            });
+        }
+        if first.is_empty() {
+            first = piece;
+        } else {
+            rest.extend_from_slice(&piece);
+        }
+    }
+    if rest.is_empty() {
+        return Ok(first);
+    }
+    let mut whole = BytesMut::with_capacity(first.len() + rest.len());
+    whole.extend_from_slice(&first);
+    whole.extend_from_slice(&rest);
+    Ok(whole.freeze())
+}
+
+#[async_trait]
+impl CellHost for Host {
+    async fn call(&self, call: CellCall) -> Result<CellReply, CallError> {
+        let _in_flight = metrics().cellnode_in_flight();
+        let started = Instant::now();
+        let cancelled = CancelGuard(started);
+        let result = self.answer(call).await;
+        std::mem::forget(cancelled);
+        let outcome = match &result {
+            Ok(_) => RequestOutcome::Answered,
+            Err(CallError::OutcomeUnknown { .. }) => RequestOutcome::Unknown,
+            Err(_) => RequestOutcome::Refused,
+        };
+        metrics().cellnode_request(outcome, started.elapsed());
+        result
+    }
+
+    async fn describe(&self) -> NodeDescription {
+        NodeDescription {
+            node: self.node.name.clone(),
+            session: self.node.session,
+            protocol: PROTOCOL,
+            cells: u64::try_from(self.node.cells.len()).unwrap_or(u64::MAX),
+            draining: self.node.is_draining(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    async fn drain(&self) {
+        if self.node.begin_draining() {
+            tracing::info!(node = %self.node.name, "draining on request");
+            self.drain.notify_one();
+        }
+    }
+
+    async fn release_cell(&self, cell: &CellName) -> Result<(), CallError> {
+        release(&self.node, cell).await
+    }
+
+    async fn list_cells(&self, start_after: Option<&CellName>, limit: usize) -> CellPage {
+        let mut residents = self.node.cells.residents();
+        residents.retain(|resident| start_after.is_none_or(|after| resident.cell > *after));
+        residents.sort_unstable_by(|a, b| a.cell.cmp(&b.cell));
+        let more = residents.len() > limit;
+        residents.truncate(limit.max(1));
+        let summary = |resident: &Arc<crate::cells::Resident>| CellSummary {
+            cell: resident.cell.clone(),
+            position: resident.position(),
+            resident: true,
+        };
+        let cells: Vec<_> = residents.iter().map(summary).collect();
+        let next = if more { cells.last().map(|last| last.cell.clone()) } else { None };
+        CellPage { cells, next }
+    }
+}
+
+/// Counts a call whose caller went away.
+struct CancelGuard(Instant);
+
+impl Drop for CancelGuard {
+    fn drop(&mut self) {
+        metrics().cellnode_request(RequestOutcome::Cancelled, self.0.elapsed());
+    }
+}

@@ -1,0 +1,235 @@
+//! Executes the lease machine of the core against the bucket. It decides nothing: what to write when, and when to stop,
+//! is [`LeaseKeeper`]'s.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use holdfast_bucket::{Bucket, Commit, Guard, Version};
+use holdfast_core::lease::{FenceCause, LeaseEffect, LeaseEvent, LeaseKeeper, LeaseRecord, LeaseTiming};
+use holdfast_core::store::{self, Answer};
+use holdfast_records::{Key, NodeLease, Record};
+use holdfast_telemetry::{RenewalOutcome, metrics};
+use holdfast_types::{Incarnation, Millis, NodeName, WriteId};
+use tokio::sync::{Notify, watch};
+
+use crate::authority::Authority;
+use crate::{clock, random};
+
+/// How long one read of the lease record may take.
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Makes the record that a renewal publishes: addresses and load as they are now.
+pub type Describe = Box<dyn Fn(WriteId, Millis) -> NodeLease + Send + Sync>;
+
+/// Keeps one session's lease.
+pub struct LeaseLoop {
+    bucket: Arc<dyn Bucket>,
+    key: String,
+    node: NodeName,
+    keeper: LeaseKeeper<Version>,
+    pending: Vec<LeaseEffect<Version>>,
+    authority: Arc<Authority>,
+    describe: Describe,
+    /// Set once the lease is held.
+    held: watch::Sender<bool>,
+    /// Asks for a renewal now, to publish a change (draining).
+    nudge: Arc<Notify>,
+}
+
+/// How a lease loop ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LeaseEnd {
+    /// The session must stop at once.
+    Fenced(FenceCause),
+    /// Given up in order.
+    GivenUp,
+}
+
+impl LeaseLoop {
+    /// Prepares to acquire the lease of `node` for the data directory `incarnation`.
+    #[must_use]
+    pub fn new(
+        bucket: Arc<dyn Bucket>,
+        node: NodeName,
+        (timing, incarnation): (LeaseTiming, Incarnation),
+        authority: Arc<Authority>,
+        describe: Describe,
+    ) -> Self {
+        let (keeper, pending) = LeaseKeeper::start(timing, incarnation);
+        Self {
+            bucket,
+            key: Key::NodeLease(node.clone()).to_string(),
+            node,
+            keeper,
+            pending,
+            authority,
+            describe,
+            held: watch::Sender::new(false),
+            nudge: Arc::default(),
+        }
+    }
+
+    /// Tells when the lease is held.
+    #[must_use]
+    pub fn held(&self) -> watch::Receiver<bool> {
+        self.held.subscribe()
+    }
+
+    /// Asks for a renewal soon.
+    #[must_use]
+    pub fn nudge(&self) -> Arc<Notify> {
+        Arc::clone(&self.nudge)
+    }
+
+    /// Acquires and keeps the lease until it is lost or `give_up` resolves.
+    pub async fn run(mut self, give_up: impl Future<Output = ()>) -> LeaseEnd {
+        tokio::pin!(give_up);
+        loop {
+            let mut wake_at = None;
+            while let Some(effect) = (!self.pending.is_empty()).then(|| self.pending.remove(0)) {
+                match effect {
+                    LeaseEffect::WakeAt(at) => wake_at = Some(at),
+                    LeaseEffect::Fence(cause) => {
+                        self.authority.end();
+                        return LeaseEnd::Fenced(cause);
+                    }
+                    other => self.execute(other).await,
+                }
+            }
+            let pause = wake_at.map_or(0, |at| at.since(clock::monotonic()));
+            tokio::select! {
+                biased;
+                () = &mut give_up => {
+                    self.give_up().await;
+                    return LeaseEnd::GivenUp;
+                }
+                () = self.nudge.notified() => {}
+                () = tokio::time::sleep(Duration::from_millis(pause)) => {}
+            }
+            let event = LeaseEvent::Woke { now: clock::now(), write_id: random::write_id() };
+            self.on(event);
+        }
+    }
+
+    fn on(&mut self, event: LeaseEvent<Version>) {
+        let effects = self.keeper.on(event);
+        self.pending.extend(effects);
+    }
+
+    async fn execute(&mut self, effect: LeaseEffect<Version>) {
+        match effect {
+            LeaseEffect::Read => {
+                let event = self.read().await;
+                self.on(event);
+            }
+            LeaseEffect::Write { write_id, expires_ms, guard, deadline_ms } => {
+                let answer = self.write(write_id, expires_ms, guard, deadline_ms).await;
+                let event = LeaseEvent::Written { answer, now: clock::now(), jitter: random::byte() };
+                self.on(event);
+            }
+            LeaseEffect::Authority { until } => {
+                self.authority.extend(until);
+                self.held.send_replace(true);
+                let seconds = Duration::from_millis(until.since(clock::monotonic())).as_secs_f64();
+                metrics().lease_authority(self.node.as_str(), seconds);
+            }
+            LeaseEffect::Waiting { holder, until_wall } => {
+                let seconds = until_wall.since(clock::wall()).div_ceil(1_000);
+                tracing::warn!(
+                    node = %self.node, %holder,
+                    "another data directory holds this node name; waiting up to {seconds} s for its lease to end"
+                );
+            }
+            LeaseEffect::WakeAt(_) | LeaseEffect::Fence(_) => unreachable!("handled by the loop"),
+        }
+    }
+
+    async fn read(&self) -> LeaseEvent<Version> {
+        let failed = || LeaseEvent::ReadFailed { now: clock::now(), jitter: random::byte() };
+        let object = match tokio::time::timeout(READ_TIMEOUT, self.bucket.get(&self.key)).await {
+            Ok(Ok(object)) => object,
+            Ok(Err(error)) => {
+                tracing::debug!(event = "node_lease_read", outcome = "error", %error);
+                return failed();
+            }
+            Err(_) => {
+                tracing::debug!(event = "node_lease_read", outcome = "error", error = "timed out");
+                return failed();
+            }
+        };
+        let record = match object {
+            None => {
+                tracing::debug!(event = "node_lease_read", outcome = "missing");
+                None
+            }
+            Some(object) => match NodeLease::decode(&object.body) {
+                Ok(lease) => {
+                    tracing::debug!(event = "node_lease_read", outcome = "found", session = %lease.session);
+                    Some((view(&lease), object.version))
+                }
+                Err(error) => {
+                    tracing::warn!(event = "node_lease_read", outcome = "error", %error);
+                    return failed();
+                }
+            },
+        };
+        LeaseEvent::Read { record, now: clock::now(), write_id: random::write_id() }
+    }
+
+    async fn write(
+        &self,
+        write_id: WriteId,
+        expires_ms: Millis,
+        guard: store::Guard<Version>,
+        deadline_ms: u64,
+    ) -> Answer<Version> {
+        let body = Bytes::from((self.describe)(write_id, expires_ms).encode());
+        let guard = match guard {
+            store::Guard::Absent => Guard::Absent,
+            store::Guard::Match(version) => Guard::Match(version),
+        };
+        let put = self.bucket.put_if(&self.key, body, guard, deadline_ms);
+        let commit = tokio::time::timeout(Duration::from_millis(deadline_ms), put).await;
+        match commit {
+            Ok(Commit::Applied(version)) => {
+                tracing::debug!(event = "node_lease_write", outcome = "applied");
+                metrics().lease_renewal(RenewalOutcome::Applied);
+                Answer::Applied(version)
+            }
+            Ok(Commit::Rejected) => {
+                tracing::debug!(event = "node_lease_write", outcome = "rejected");
+                metrics().lease_renewal(RenewalOutcome::Rejected);
+                Answer::Rejected
+            }
+            Ok(Commit::Unknown(error)) => {
+                tracing::debug!(event = "node_lease_write", outcome = "error", %error);
+                metrics().lease_renewal(RenewalOutcome::Unknown);
+                Answer::Unknown
+            }
+            Err(_) => {
+                tracing::debug!(event = "node_lease_write", outcome = "error", error = "timed out");
+                metrics().lease_renewal(RenewalOutcome::Unknown);
+                Answer::Unknown
+            }
+        }
+    }
+
+    /// Publishes that the session is over, so that nobody waits for its end. Best effort: the end comes anyway.
+    async fn give_up(&self) {
+        self.authority.end();
+        if let Some(version) = self.keeper.version() {
+            let guard = store::Guard::Match(version.clone());
+            self.write(random::write_id(), Millis::ZERO, guard, 2_000).await;
+        }
+    }
+}
+
+fn view(lease: &NodeLease) -> LeaseRecord {
+    LeaseRecord {
+        write_id: lease.write_id,
+        session: lease.session,
+        incarnation: lease.incarnation,
+        expires_ms: lease.expires_ms,
+    }
+}

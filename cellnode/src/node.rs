@@ -1,0 +1,131 @@
+//! What all parts of one node share: who it is, its stores, its bounds, and the cells it has.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use holdfast_bucket::Buckets;
+use holdfast_core::compaction::CompactionTriggers;
+use holdfast_core::ownership::{Claimant, Protocol};
+use holdfast_records::ProtocolRange;
+use holdfast_types::{NodeName, SessionId};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use crate::authority::Authority;
+use crate::cells::{Cells, Workers};
+use crate::config::Config;
+use crate::data_dir::DataDir;
+use crate::owners::Owners;
+
+/// Protocol versions that this release speaks.
+pub const PROTOCOL: ProtocolRange = ProtocolRange { min: 1, max: 1 };
+
+/// Compactions and snapshots at once: each holds up to 32 MiB.
+const COMPACTIONS_MAX: usize = 2;
+
+/// One session of one node.
+#[derive(Debug)]
+pub struct Node {
+    /// What the operator set.
+    pub config: Config,
+    /// The node.
+    pub name: NodeName,
+    /// This life of it.
+    pub session: SessionId,
+    /// The bucket's handles.
+    pub buckets: Buckets,
+    /// Owner records.
+    pub owners: Owners,
+    /// Until when the session may act.
+    pub authority: Arc<Authority>,
+    /// Local files.
+    pub data_dir: DataDir,
+    /// The cells here.
+    pub cells: Cells,
+    /// The threads that run them.
+    pub workers: Workers,
+    /// Where their uploads run.
+    pub runtime: Handle,
+    /// Bounds the restores at once.
+    pub restores: Semaphore,
+    /// Bounds the compactions at once.
+    pub compactions: Semaphore,
+    /// When chains are shortened.
+    pub triggers: CompactionTriggers,
+    draining: AtomicBool,
+    requests: AtomicUsize,
+}
+
+impl Node {
+    /// Puts a node together. Nothing runs yet but the worker threads.
+    #[must_use]
+    pub fn new(config: Config, session: SessionId, buckets: Buckets, data_dir: DataDir) -> Arc<Self> {
+        let owners = Owners::new(Arc::clone(&buckets.records), Arc::clone(&buckets.leases));
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = config.threads.unwrap_or(processors).max(1);
+        Arc::new(Self {
+            name: config.node.clone(),
+            session,
+            owners,
+            buckets,
+            authority: Arc::default(),
+            data_dir,
+            cells: Cells::default(),
+            workers: Workers::start(threads, config.node.as_str()),
+            runtime: Handle::current(),
+            restores: Semaphore::new(config.restores_max.max(1)),
+            compactions: Semaphore::new(COMPACTIONS_MAX),
+            triggers: CompactionTriggers::default(),
+            draining: AtomicBool::new(false),
+            requests: AtomicUsize::new(0),
+            config,
+        })
+    }
+
+    /// This session as a claimant.
+    #[must_use]
+    pub fn claimant(&self) -> Claimant {
+        let skew = self.config.max_clock_skew.as_millis();
+        Claimant {
+            node: self.name.clone(),
+            session: self.session,
+            protocol: Protocol { min: PROTOCOL.min, max: PROTOCOL.max },
+            clock_skew_max_ms: u64::try_from(skew).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Whether the node takes no new ownership.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Takes no new ownership from now on. Tells whether this call began it.
+    pub fn begin_draining(&self) -> bool {
+        !self.draining.swap(true, Ordering::AcqRel)
+    }
+
+    /// Requests in flight.
+    #[must_use]
+    pub fn requests(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request in, unless the bound is reached.
+    #[must_use]
+    pub fn admit(self: &Arc<Self>) -> Option<Admission> {
+        let before = self.requests.fetch_add(1, Ordering::Relaxed);
+        let admission = Admission(Arc::clone(self));
+        (before < self.config.requests_max).then_some(admission)
+    }
+}
+
+/// A request in flight, until dropped.
+#[derive(Debug)]
+pub struct Admission(Arc<Node>);
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}

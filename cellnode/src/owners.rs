@@ -1,0 +1,204 @@
+//! Executes claims and releases of the core against the bucket. The record's fields pass through unchanged; what they
+//! mean is decided by [`Claim`] and [`Release`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use holdfast_bucket::{Bucket, BucketError, Commit, Guard, Version};
+use holdfast_core::ownership::{
+    Claim, ClaimEffect, ClaimEvent, ClaimOutcome, Claimant, Intent, LeaseView, OwnerState, OwnerView,
+    Protocol, Release, ReleaseEffect, ReleaseEvent, ReleaseOutcome,
+};
+use holdfast_core::store::{self, Answer};
+use holdfast_records::{Key, NodeLease, OwnerRecord, Record, RecordError};
+use holdfast_types::{CellName, NodeName};
+
+use crate::{clock, random};
+
+/// How long one conditional write of an owner record may take, its retries included, in milliseconds.
+const WRITE_DEADLINE_MS: u64 = 5_000;
+/// Reads of one record before a claim is told that it cannot be read.
+const READ_ATTEMPTS: u32 = 4;
+
+/// A record could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum OwnerReadError {
+    /// The store failed. Disposition: retry.
+    #[error(transparent)]
+    Bucket(#[from] BucketError),
+    /// The record is not one. Disposition: corrupt, or reject (too new).
+    #[error("`{key}`: {source}")]
+    Record {
+        /// The object.
+        key: String,
+        /// What is wrong with it.
+        source: RecordError,
+    },
+}
+
+/// Reads and writes owner records.
+#[derive(Clone, Debug)]
+pub struct Owners {
+    records: Arc<dyn Bucket>,
+    leases: Arc<dyn Bucket>,
+}
+
+impl Owners {
+    /// Over these buckets.
+    #[must_use]
+    pub fn new(records: Arc<dyn Bucket>, leases: Arc<dyn Bucket>) -> Self {
+        Self { records, leases }
+    }
+
+    /// One read of a cell's owner record.
+    ///
+    /// # Errors
+    /// [`OwnerReadError`]; absence is not an error.
+    pub async fn read(&self, cell: &CellName) -> Result<Option<(OwnerView, Version)>, OwnerReadError> {
+        let key = Key::Owner(cell.clone()).to_string();
+        let Some(object) = self.records.get(&key).await? else { return Ok(None) };
+        let record =
+            OwnerRecord::decode(&object.body).map_err(|source| OwnerReadError::Record { key, source })?;
+        Ok(Some((view(record), object.version)))
+    }
+
+    /// One read of a node's lease.
+    ///
+    /// # Errors
+    /// [`OwnerReadError`]; absence is not an error.
+    pub async fn read_lease(&self, node: &NodeName) -> Result<Option<NodeLease>, OwnerReadError> {
+        let key = Key::NodeLease(node.clone()).to_string();
+        let Some(object) = self.leases.get(&key).await? else { return Ok(None) };
+        let lease =
+            NodeLease::decode(&object.body).map_err(|source| OwnerReadError::Record { key, source })?;
+        Ok(Some(lease))
+    }
+
+    /// Runs a claim to its end. Where there is no node log, a dead session left nothing behind to recover.
+    pub async fn claim(&self, cell: &CellName, me: Claimant, intent: Intent) -> ClaimOutcome<Version> {
+        let (mut claim, mut effect) = Claim::start(me, intent, random::write_id());
+        loop {
+            let event = match effect {
+                ClaimEffect::ReadOwner => self.read_for_claim(cell).await,
+                ClaimEffect::ReadLease { node } => self.read_lease_for_claim(&node).await,
+                ClaimEffect::RecoverLog { node, session } => {
+                    // Sessions of this protocol version acknowledge on bucket proofs alone (`log/` does not exist).
+                    tracing::info!(%cell, %node, %session, "taking over from a dead session");
+                    ClaimEvent::LogRecovered
+                }
+                ClaimEffect::WriteOwner { owner, guard } => {
+                    ClaimEvent::ClaimAnswered(self.write(cell, &owner, guard).await)
+                }
+                ClaimEffect::Finish(outcome) => return outcome,
+            };
+            effect = claim.on(event);
+        }
+    }
+
+    /// Gives a cell up: the record becomes `released`, unless somebody has claimed it meanwhile.
+    pub async fn release(&self, cell: &CellName, owned: &OwnerView, version: Version) -> ReleaseOutcome {
+        let (mut release, mut effect) = Release::start(owned, version, random::write_id());
+        loop {
+            let event = match effect {
+                ReleaseEffect::WriteOwner { owner, guard } => {
+                    ReleaseEvent::Answered(self.write(cell, &owner, guard).await)
+                }
+                ReleaseEffect::ReadOwner => match self.read(cell).await {
+                    Ok(owner) => ReleaseEvent::OwnerRead { owner },
+                    Err(error) => {
+                        tracing::debug!(%cell, %error, "the owner record could not be read during a release");
+                        ReleaseEvent::ReadFailed
+                    }
+                },
+                ReleaseEffect::Finish(outcome) => return outcome,
+            };
+            effect = release.on(event);
+        }
+    }
+
+    async fn read_for_claim(&self, cell: &CellName) -> ClaimEvent<Version> {
+        for attempt in 0..READ_ATTEMPTS {
+            match self.read(cell).await {
+                Ok(owner) => return ClaimEvent::OwnerRead { owner },
+                Err(error) => pause_after(&error, cell.as_str(), attempt).await,
+            }
+        }
+        ClaimEvent::ReadFailed
+    }
+
+    async fn read_lease_for_claim(&self, node: &NodeName) -> ClaimEvent<Version> {
+        for attempt in 0..READ_ATTEMPTS {
+            match self.read_lease(node).await {
+                Ok(lease) => {
+                    let lease = lease.as_ref().map(lease_view);
+                    return ClaimEvent::LeaseRead { lease, wall_now: clock::wall() };
+                }
+                Err(error) => pause_after(&error, node.as_str(), attempt).await,
+            }
+        }
+        ClaimEvent::ReadFailed
+    }
+
+    async fn write(
+        &self,
+        cell: &CellName,
+        owner: &OwnerView,
+        guard: store::Guard<Version>,
+    ) -> Answer<Version> {
+        let key = Key::Owner(cell.clone()).to_string();
+        let body = Bytes::from(record(owner).encode());
+        let guard = match guard {
+            store::Guard::Absent => Guard::Absent,
+            store::Guard::Match(version) => Guard::Match(version),
+        };
+        match self.records.put_if(&key, body, guard, WRITE_DEADLINE_MS).await {
+            Commit::Applied(version) => Answer::Applied(version),
+            Commit::Rejected => Answer::Rejected,
+            Commit::Unknown(error) => {
+                tracing::debug!(%cell, %error, "the outcome of an owner record's write is unknown");
+                Answer::Unknown
+            }
+        }
+    }
+}
+
+async fn pause_after(error: &OwnerReadError, what: &str, attempt: u32) {
+    tracing::debug!(what, %error, attempt, "a record could not be read");
+    if attempt + 1 < READ_ATTEMPTS {
+        let pause = 100_u64 << attempt;
+        tokio::time::sleep(Duration::from_millis(pause + u64::from(random::byte()) * pause / 512)).await;
+    }
+}
+
+/// What the core sees of a record.
+#[must_use]
+pub fn view(record: OwnerRecord) -> OwnerView {
+    let OwnerRecord { version: _, write_id, node, session, epoch, state, floor } = record;
+    let state = match state {
+        holdfast_records::OwnerState::Owned => OwnerState::Owned,
+        holdfast_records::OwnerState::Released => OwnerState::Released,
+        holdfast_records::OwnerState::Purged => OwnerState::Purged,
+    };
+    OwnerView { node, session, epoch, state, floor, write_id }
+}
+
+fn record(view: &OwnerView) -> OwnerRecord {
+    let OwnerView { node, session, epoch, state, floor, write_id } = view.clone();
+    let state = match state {
+        OwnerState::Owned => holdfast_records::OwnerState::Owned,
+        OwnerState::Released => holdfast_records::OwnerState::Released,
+        OwnerState::Purged => holdfast_records::OwnerState::Purged,
+    };
+    OwnerRecord { version: OwnerRecord::VERSION, write_id, node, session, epoch, state, floor }
+}
+
+/// What the core sees of a lease.
+#[must_use]
+pub fn lease_view(lease: &NodeLease) -> LeaseView {
+    LeaseView {
+        session: lease.session,
+        expires_ms: lease.expires_ms,
+        protocol: Protocol { min: lease.protocol.min, max: lease.protocol.max },
+    }
+}

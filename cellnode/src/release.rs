@@ -1,0 +1,100 @@
+//! Gives cells up in order: stop intake, cover everything committed, close, then let the owner record say so (design 4.1,
+//! Release). Nothing acknowledged is left behind, and the closed file may be reused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use holdfast_core::gate::GateEvent;
+use holdfast_core::ownership::ReleaseOutcome;
+use holdfast_rpc::CallError;
+use holdfast_types::{CellName, Position, Txid};
+use tokio::sync::oneshot;
+
+use crate::cells::{Job, Resident};
+use crate::clock;
+use crate::node::Node;
+
+/// Cells given up at once by a drain.
+const RELEASES: usize = 32;
+
+/// Gives one resident cell up.
+///
+/// # Errors
+/// [`CallError::NotOwner`] when it is not resident; [`CallError::Unavailable`] when the release did not succeed: the cell
+/// then stays owned by this session, and its next request activates it again.
+pub(crate) async fn release(node: &Arc<Node>, cell: &CellName) -> Result<(), CallError> {
+    let Some(departure) = node.cells.depart(cell) else { return Err(CallError::NotOwner(None)) };
+    let result = leave(node, &departure.resident).await;
+    if let Err(reason) = &result {
+        tracing::warn!(%cell, %reason, "a cell could not be given up");
+        // Whatever state it is in: the local database goes, the bucket has what was acknowledged.
+        departure.resident.on(GateEvent::Fenced);
+        departure.resident.send(Job::Drop(Arc::clone(&departure.resident)));
+    }
+    node.cells.departed(&departure);
+    result.map_err(|reason| CallError::Unavailable {
+        reason: format!("cell `{cell}` was not released: {reason}"),
+    })
+}
+
+async fn leave(node: &Arc<Node>, resident: &Arc<Resident>) -> Result<(), String> {
+    let patience = u64::try_from(node.config.proof_timeout.as_millis()).unwrap_or(u64::MAX);
+    let deadline = clock::monotonic().plus(patience);
+    let (done, covered) = oneshot::channel();
+    resident.send(Job::Quiesce { resident: Arc::clone(resident), deadline, done });
+    match covered.await {
+        Ok(Ok(())) => {}
+        Ok(Err(cause)) => return Err(cause.to_string()),
+        Err(_) => return Err("its thread has ended".into()),
+    }
+    let (done, closed) = oneshot::channel();
+    resident.send(Job::Close { resident: Arc::clone(resident), done });
+    let txid = closed.await.map_err(|_| "its thread has ended".to_owned())??;
+    // A lease that ended meanwhile makes this a no-op: the guard is the version that this session claimed with.
+    match node.owners.release(&resident.cell, &resident.owner, resident.version.clone()).await {
+        ReleaseOutcome::Released(epoch) => {
+            note(resident, Position { epoch, txid }).await;
+            Ok(())
+        }
+        ReleaseOutcome::AlreadyLost => Ok(()),
+        ReleaseOutcome::Unknown => Err("whether the owner record was written is unknown".into()),
+    }
+}
+
+async fn note(resident: &Arc<Resident>, position: Position) {
+    if position.txid == Txid::ZERO {
+        return;
+    }
+    let files = resident.files.clone();
+    let noted = tokio::task::spawn_blocking(move || files.note_resume(position)).await;
+    if let Ok(Err(error)) = noted {
+        tracing::debug!(cell = %resident.cell, %error, "a closed database cannot be reused");
+    }
+}
+
+/// Gives every cell up, several at a time, for as long as `patience` lasts. Returns how many are left.
+pub(crate) async fn release_all(node: &Arc<Node>, patience: Duration) -> usize {
+    let drain = async {
+        loop {
+            let residents = node.cells.residents();
+            if residents.is_empty() && node.cells.is_empty() {
+                return;
+            }
+            if residents.is_empty() {
+                // Activations and releases that others began are about to end.
+                node.cells.forget_old_failures();
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                continue;
+            }
+            futures::stream::iter(residents)
+                .for_each_concurrent(RELEASES, |resident| async move {
+                    // A failure is logged where it happens, and its cell is gone from here all the same.
+                    let _ = release(node, &resident.cell).await;
+                })
+                .await;
+        }
+    };
+    let _ = tokio::time::timeout(patience, drain).await;
+    node.cells.len()
+}

@@ -1,0 +1,7 @@
+//! Moves captured transactions into the bucket and keeps chains short. What to upload, when to read the owner record and
+//! when to compact is decided by the core's gate and compaction; this folder does it.
+
+mod compact;
+mod upload;
+
+pub(crate) use upload::{read_owner, upload};

@@ -1,0 +1,54 @@
+//! What the bucket lists of one epoch. Objects with other names are not ours to judge and are passed over.
+
+use std::sync::Arc;
+
+use holdfast_bucket::{Bucket, BucketError};
+use holdfast_ltx::PlannedFile;
+use holdfast_records::{Key, Level, level_prefix};
+use holdfast_types::{CellName, Epoch, Txid};
+
+/// Rows asked for at once.
+const PAGE: usize = 1_000;
+
+/// Whose files.
+#[derive(Clone, Copy)]
+pub(crate) struct EpochListing<'a> {
+    pub(crate) bucket: &'a Arc<dyn Bucket>,
+    pub(crate) cell: &'a CellName,
+    pub(crate) epoch: Epoch,
+}
+
+/// The files of a level whose first transaction is `from` or later, to the end of the listing.
+pub(crate) async fn list_level(
+    EpochListing { bucket, cell, epoch }: EpochListing<'_>,
+    level: Level,
+    from: Txid,
+) -> Result<Vec<PlannedFile>, BucketError> {
+    let prefix = level_prefix(cell, epoch, level);
+    // Sorts right before every key that begins with this number.
+    let mut after = format!("{prefix}{}", from.to_hex());
+    let mut files = Vec::new();
+    loop {
+        let page = bucket.list(&prefix, Some(&after), PAGE).await?;
+        files.extend(page.objects.iter().filter_map(|object| match Key::parse(&object.key) {
+            Ok(Key::Ltx { level, min, max, .. }) => {
+                Some(PlannedFile { level: level.number(), min, max, len: object.len })
+            }
+            _ => None,
+        }));
+        match page.next {
+            Some(next) => after = next,
+            None => return Ok(files),
+        }
+    }
+}
+
+/// Whether a level-0 object exists, asked directly.
+pub(crate) async fn head_level_zero(
+    EpochListing { bucket, cell, epoch }: EpochListing<'_>,
+    txid: Txid,
+) -> Result<Option<PlannedFile>, BucketError> {
+    let key = Key::Ltx { cell: cell.clone(), epoch, level: Level::Zero, min: txid, max: txid };
+    let head = bucket.head(&key.to_string()).await?;
+    Ok(head.map(|head| PlannedFile { level: 0, min: txid, max: txid, len: head.len }))
+}

@@ -1,0 +1,303 @@
+//! One node's life: open the stores, prove them fit, take the data directory and the lease, serve, and leave in order or
+//! at once.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use holdfast_bucket::probe::{ProbeVerdict, probe};
+use holdfast_bucket::{Bucket, Buckets};
+use holdfast_core::gate::GateEvent;
+use holdfast_core::lease::{FenceCause, LeaseTiming};
+use holdfast_records::{NodeLease, NodeLoad, Record};
+use holdfast_rpc::{ProcessIdentity, Role};
+use holdfast_telemetry::{Readiness, metrics};
+use holdfast_types::{HostId, Millis, WriteId};
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, oneshot, watch};
+
+use crate::config::Config;
+use crate::data_dir::{DataDir, write_synced};
+use crate::host::Host;
+use crate::lease::{Describe, LeaseEnd, LeaseLoop};
+use crate::node::{Node, PROTOCOL};
+use crate::release::release_all;
+use crate::{clock, random};
+
+/// How often gates look at their deadlines: the precision of a proof's time-out, and well within the 100 ms in which a
+/// lost lease ends every wait.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How a node ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// In order.
+    Clean,
+    /// It fenced itself. Exit code 3; a supervisor restarts it after a lease lifetime.
+    Fenced(FenceCause),
+}
+
+impl Exit {
+    /// The process's exit code.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Clean => 0,
+            Self::Fenced(_) => 3,
+        }
+    }
+}
+
+/// Where a ready node listens.
+#[derive(Clone, Copy, Debug)]
+pub struct Addresses {
+    /// Internal gRPC.
+    pub internal: SocketAddr,
+    /// Metrics and health.
+    pub admin: SocketAddr,
+}
+
+/// A node that is about to run.
+#[derive(Debug)]
+pub struct Service;
+
+impl Service {
+    /// Runs a node until `shutdown` resolves, somebody asks it to drain, or it must fence itself. `ready` is told the
+    /// addresses once the node serves.
+    ///
+    /// # Errors
+    /// Whatever keeps the node from starting: the text names what was wrong and what to do.
+    pub async fn run(
+        config: Config,
+        ready: Option<oneshot::Sender<Addresses>>,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<Exit> {
+        let buckets = config.bucket.open().await?;
+        prove_fit(&buckets).await?;
+        let data_dir = DataDir::open(&config.data_dir)?;
+        let session = random::session_id();
+        let identity = holdfast_rpc::identity::load_or_create(&*buckets.records).await?;
+        let identity = ProcessIdentity::new(identity, Role::Cellnode, config.node.as_str(), session)?;
+        let internal = bind(&config.listen).await?;
+        let admin = bind(&config.admin_listen).await?;
+        let addresses = Addresses { internal: internal.local_addr()?, admin: admin.local_addr()? };
+        let node = Node::new(config, session, buckets, data_dir);
+        tracing::info!(node = %node.name, %session, internal = %addresses.internal, admin = %addresses.admin, "starting");
+
+        let lease = lease_loop(&node, addresses.internal)?;
+        let (mut held, nudge) = (lease.held(), lease.nudge());
+        let (give_up, given_up) = oneshot::channel::<()>();
+        let mut lease = tokio::spawn(lease.run(async {
+            let _ = given_up.await;
+        }));
+        tokio::pin!(shutdown);
+        tokio::select! {
+            biased;
+            () = &mut shutdown => return Ok(Exit::Clean),
+            end = &mut lease => return end_of(&node, end?),
+            result = held.wait_for(|held| *held) => {
+                result.context("the lease ended before it was held")?;
+            }
+        }
+
+        let drain = Arc::new(Notify::new());
+        let host = Arc::new(Host::new(Arc::clone(&node), Arc::clone(&drain)));
+        let (stop, stopped) = watch::channel(false);
+        let server = tokio::spawn({
+            let (identity, stopped) = (identity.clone(), wait(stopped.clone()));
+            async move { holdfast_rpc::serve(internal, host, &identity, stopped).await }
+        });
+        let admin = tokio::spawn({
+            let node = Arc::clone(&node);
+            holdfast_telemetry::serve_admin(admin, move || readiness(&node), wait(stopped.clone()))
+        });
+        let ticker = tokio::spawn(tick(Arc::clone(&node)));
+        if let Some(path) = &node.config.ready_file {
+            write_ready(path, addresses)?;
+        }
+        if let Some(ready) = ready {
+            // Whoever started the node may not care.
+            let _ = ready.send(addresses);
+        }
+        tracing::info!(node = %node.name, "ready");
+
+        let end = tokio::select! {
+            biased;
+            end = &mut lease => end_of(&node, end?)?,
+            () = &mut shutdown => leave(&node, &nudge, &mut lease, give_up).await?,
+            () = drain.notified() => leave(&node, &nudge, &mut lease, give_up).await?,
+        };
+        ticker.abort();
+        if end == Exit::Clean {
+            stop.send_replace(true);
+            let _ = tokio::time::timeout(Duration::from_secs(5), server).await;
+            let _ = tokio::time::timeout(Duration::from_secs(1), admin).await;
+        }
+        Ok(end)
+    }
+}
+
+async fn wait(mut stopped: watch::Receiver<bool>) {
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+async fn bind(address: &str) -> Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("cannot listen on `{address}`"))
+}
+
+/// Refuses to run on a store that does not do what safety needs (design 3.1).
+async fn prove_fit(buckets: &Buckets) -> Result<()> {
+    let mut stores: Vec<&dyn Bucket> = vec![&*buckets.records];
+    if buckets.leases.url() != buckets.records.url() {
+        stores.push(&*buckets.leases);
+    }
+    for store in stores {
+        let report = probe(store).await;
+        match report.verdict {
+            ProbeVerdict::Fit => tracing::debug!(bucket = store.url(), "the store passed its probe"),
+            ProbeVerdict::Unclear { .. } => tracing::warn!(
+                "{}; starting anyway, because an outage that passes is no reason not to",
+                report.describe()
+            ),
+            ProbeVerdict::Unfit { .. } => bail!("{}", report.describe()),
+        }
+    }
+    Ok(())
+}
+
+fn lease_loop(node: &Arc<Node>, internal: SocketAddr) -> Result<LeaseLoop> {
+    let config = &node.config;
+    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let timing = LeaseTiming::with_ttl(millis(config.lease_ttl), millis(config.max_clock_skew));
+    let address = config.advertise.clone().unwrap_or_else(|| internal.to_string());
+    let host = match &config.host {
+        Some(host) => host.clone(),
+        None => this_host()?,
+    };
+    let started_ms = clock::wall();
+    let describe: Describe = {
+        let (name, session, incarnation) = (node.name.clone(), node.session, node.data_dir.incarnation());
+        let (zone, weight) = (config.zone.clone(), config.weight);
+        let node = Arc::downgrade(node);
+        Box::new(move |write_id: WriteId, expires_ms: Millis| {
+            let node = node.upgrade();
+            let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+            NodeLease {
+                version: NodeLease::VERSION,
+                write_id,
+                node: name.clone(),
+                session,
+                incarnation,
+                expires_ms,
+                started_ms,
+                address: address.clone(),
+                host: host.clone(),
+                zone: zone.clone(),
+                protocol: PROTOCOL,
+                load: NodeLoad {
+                    weight,
+                    cells: node.as_ref().map_or(0, |node| count(node.cells.len())),
+                    requests: node.as_ref().map_or(0, |node| count(node.requests())),
+                },
+                draining: node.as_ref().is_none_or(|node| node.is_draining()),
+            }
+        })
+    };
+    let bucket = Arc::clone(&node.buckets.leases);
+    let incarnation = node.data_dir.incarnation();
+    Ok(LeaseLoop::new(
+        bucket,
+        node.name.clone(),
+        (timing, incarnation),
+        Arc::clone(&node.authority),
+        describe,
+    ))
+}
+
+/// The machine's identity, or its host name where it has none.
+fn this_host() -> Result<HostId> {
+    let read = |path| std::fs::read_to_string(path).ok().map(|text: String| text.trim().to_owned());
+    let candidates = [read("/etc/machine-id"), read("/proc/sys/kernel/hostname")];
+    candidates
+        .into_iter()
+        .flatten()
+        .find_map(|text| HostId::parse(&text).ok())
+        .context("this machine has neither a machine id nor a usable host name; name it with --host")
+}
+
+fn readiness(node: &Node) -> Readiness {
+    if node.is_draining() {
+        Readiness::NotReady("draining".into())
+    } else if node.authority.is_live() {
+        Readiness::Ready
+    } else {
+        Readiness::NotReady("the lease is not held".into())
+    }
+}
+
+fn write_ready(path: &Path, addresses: Addresses) -> Result<()> {
+    let ready = serde_json::json!({
+        "internal": addresses.internal.to_string(),
+        "admin": addresses.admin.to_string(),
+    });
+    write_synced(path, ready.to_string().as_bytes())
+        .with_context(|| format!("cannot write `{}`", path.display()))
+}
+
+async fn tick(node: Arc<Node>) {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        for resident in node.cells.residents() {
+            resident.tick();
+        }
+        node.cells.forget_old_failures();
+    }
+}
+
+/// Leaves in order: no new ownership, every cell given up, then the lease.
+async fn leave(
+    node: &Arc<Node>,
+    nudge: &Notify,
+    lease: &mut tokio::task::JoinHandle<LeaseEnd>,
+    give_up: oneshot::Sender<()>,
+) -> Result<Exit> {
+    node.begin_draining();
+    nudge.notify_one();
+    tracing::info!(node = %node.name, cells = node.cells.len(), "draining");
+    let left = tokio::select! {
+        biased;
+        end = &mut *lease => return end_of(node, end?),
+        left = release_all(node, node.config.drain_timeout) => left,
+    };
+    if left > 0 {
+        tracing::warn!(node = %node.name, left, "the drain timed out; these cells are taken over after the lease");
+    }
+    let _ = give_up.send(());
+    let end = lease.await?;
+    tracing::info!(node = %node.name, "stopped");
+    end_of(node, end)
+}
+
+fn end_of(node: &Arc<Node>, end: LeaseEnd) -> Result<Exit> {
+    match end {
+        LeaseEnd::GivenUp => Ok(Exit::Clean),
+        LeaseEnd::Fenced(cause) => {
+            fence(node, cause);
+            Ok(Exit::Fenced(cause))
+        }
+    }
+}
+
+/// Stops at once: every incomplete request is answered "outcome unknown", nothing more is written.
+fn fence(node: &Arc<Node>, cause: FenceCause) {
+    node.authority.end();
+    for resident in node.cells.residents() {
+        resident.on(GateEvent::Fenced);
+    }
+    metrics().self_fence(cause.name());
+    tracing::error!("SELF-FENCE: {} node={} session={}", cause.name(), node.name, node.session);
+}
