@@ -1,1 +1,17 @@
-//! holdfast-routing
+//! Finds the owner of a cell and forwards requests to it (design 6.2). `holdfast_core::routing` decides; this crate reads
+//! the records, remembers what they said, and sends. It must never send a request twice that may have run, and it owns
+//! no cell.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod cache;
+mod error;
+mod leases;
+mod owners;
+mod router;
+mod shared;
+
+pub use error::RouteError;
+pub use router::{Router, RouterOptions};
+
+#[cfg(test)]
+mod tests;

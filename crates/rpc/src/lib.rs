@@ -16,6 +16,11 @@ mod trace;
 #[cfg(test)]
 mod tests;
 
+use holdfast_records::ProtocolRange;
+
+/// The versions of `proto/` that this release speaks. A node publishes them in its lease.
+pub const PROTOCOL: ProtocolRange = ProtocolRange { min: 1, max: 1 };
+
 pub use call::{Access, Body, BodyError, CallError, CellCall, CellReply, OwnerHint};
 pub use client::{CellClient, ForwardError, NodeCallError, Peer};
 pub use host::{CellHost, CellPage, CellSummary, NodeDescription};

@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use holdfast_telemetry::trace_context;
@@ -15,6 +16,7 @@ use tokio_rustls::TlsConnector;
 use tower::Service;
 
 use super::Peer;
+use super::upload::{Held, Outgoing};
 use crate::identity::{ProcessIdentity, Role, server_name};
 use crate::limits;
 
@@ -32,7 +34,7 @@ pub(super) enum ChannelError {
 /// A connection. Clones share it; it closes when the last one is dropped and nothing is in flight.
 #[derive(Clone)]
 pub(super) struct Channel {
-    sender: SendRequest<tonic::body::Body>,
+    sender: SendRequest<Outgoing>,
 }
 
 impl Channel {
@@ -103,6 +105,8 @@ impl Service<http::Request<tonic::body::Body>> for Channel {
 
     fn call(&mut self, mut request: http::Request<tonic::body::Body>) -> Self::Future {
         trace_context::inject(&tracing::Span::current(), request.headers_mut());
+        let held = request.extensions_mut().remove::<Arc<Held>>();
+        let request = request.map(|body| Outgoing::new(body, held));
         let answer = self.sender.try_send_request(request);
         Box::pin(async move {
             answer.await.map_err(|mut failed| {

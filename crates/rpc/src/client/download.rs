@@ -1,7 +1,6 @@
 //! The body of an answer: pieces until the mark of the end. Without the mark it is broken, and says so.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -9,13 +8,13 @@ use futures::Stream as _;
 use http_body::{Frame, SizeHint};
 use tonic::Streaming;
 
-use super::upload::Held;
+use super::upload::Interest;
 use crate::{BodyError, proto};
 
 pub(super) struct Download {
     replies: Option<Streaming<proto::CallReply>>,
     first: Bytes,
-    held: Option<Arc<Held>>,
+    interest: Option<Interest>,
 }
 
 impl Download {
@@ -23,9 +22,9 @@ impl Download {
     pub(super) fn new(
         first: Bytes,
         replies: Option<Streaming<proto::CallReply>>,
-        held: Option<Arc<Held>>,
+        interest: Option<Interest>,
     ) -> Self {
-        Self { replies, first, held }
+        Self { replies, first, interest }
     }
 }
 
@@ -51,8 +50,8 @@ impl http_body::Body for Download {
             let Some(replies) = &mut this.replies else { return Poll::Ready(None) };
             let broken = match ready!(Pin::new(replies).poll_next(cx)) {
                 Some(Ok(proto::CallReply { head: _, refusal: None, chunk, end, proceed })) => {
-                    if let (true, Some(held)) = (proceed, &this.held) {
-                        held.proceed();
+                    if let (true, Some(interest)) = (proceed, &this.interest) {
+                        interest.held().proceed();
                     }
                     if end && let Some(replies) = this.replies.take() {
                         finish(replies);

@@ -15,7 +15,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::channel::{Channel, ChannelError};
 use super::download::{Download, finish};
 use super::pool::Pool;
-use super::upload::{Held, Parts};
+use super::upload::{Held, Interest, Parts};
 use super::{ForwardError, Peer};
 use crate::proto::cell_service_client::CellServiceClient;
 use crate::{Access, Body, CallError, CellCall, CellReply, convert, limits, proto};
@@ -31,21 +31,21 @@ struct Envelope {
 /// A body on its way: what can be given back when the handler did not run.
 enum Cargo {
     Whole(Bytes),
-    Held(Arc<Held>),
+    Held(Interest),
 }
 
 impl Cargo {
     fn take_back(&self) -> Option<Body> {
         match self {
             Self::Whole(bytes) => Some(whole_body(bytes.clone())),
-            Self::Held(held) => held.take_back(),
+            Self::Held(interest) => interest.held().take_back(),
         }
     }
 
-    fn held(self) -> Option<Arc<Held>> {
+    fn interest(self) -> Option<Interest> {
         match self {
             Self::Whole(_) => None,
-            Self::Held(held) => Some(held),
+            Self::Held(interest) => Some(interest),
         }
     }
 }
@@ -96,7 +96,7 @@ fn never_sent(reason: String, envelope: Envelope, cargo: &Cargo) -> ForwardError
 async fn load(body: Body, deadline: Instant) -> Result<Cargo, ForwardError> {
     let max = u64::try_from(limits::WHOLE_BODY_LEN_MAX).expect("a small number");
     if body.size_hint().upper().is_none_or(|len| len > max) {
-        return Ok(Cargo::Held(Held::new(body)));
+        return Ok(Cargo::Held(Interest::new(Held::new(body))));
     }
     let broken = |reason: String| ForwardError::BodyBroken { reason };
     match timeout_at(deadline, body.collect()).await {
@@ -144,9 +144,10 @@ async fn exchange(
             let message = proto::CallRequest { head: Some(head), body: bytes.clone() };
             Either::Left(client.call(envelope.grpc(message)))
         }
-        Cargo::Held(held) => {
-            let parts = Parts::new(head, Arc::clone(held));
-            Either::Right(client.call_streaming(envelope.grpc(parts)))
+        Cargo::Held(interest) => {
+            let mut request = envelope.grpc(Parts::new(head, Arc::clone(interest.held())));
+            request.extensions_mut().insert(Arc::clone(interest.held()));
+            Either::Right(client.call_streaming(request))
         }
     };
     let answer: Response<Replies> = match answer {
@@ -161,8 +162,8 @@ async fn exchange(
         if !message.proceed {
             return Ok((message, replies));
         }
-        if let Cargo::Held(held) = cargo {
-            held.proceed();
+        if let Cargo::Held(interest) = cargo {
+            interest.held().proceed();
         }
     }
 }
@@ -191,7 +192,7 @@ fn receive(
     } else {
         Some(replies)
     };
-    let body = Download::new(chunk, replies, cargo.held()).boxed_unsync();
+    let body = Download::new(chunk, replies, cargo.interest()).boxed_unsync();
     let position = Position { epoch: Epoch::new(epoch), txid: Txid::new(txid) };
     Ok(CellReply { response: response.map(|()| body), position })
 }

@@ -2,18 +2,81 @@
 //! a refused request can be sent elsewhere with its body untouched.
 
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use futures::Stream;
-use http_body::Body as _;
+use futures::task::AtomicWaker;
+use http_body::{Body as _, Frame};
 
-use crate::{Body, limits, proto};
+use crate::{Body, BodyError, limits, proto};
 
 /// The body, between the call that may want it back and the stream that sends it.
 pub(super) struct Held {
     state: Mutex<State>,
+    given_up: AtomicBool,
+    waker: AtomicWaker,
+}
+
+/// Whoever waits for the answer holds this. When nobody does any more, a stream that still sends is reset: without that
+/// the server would take the silence for a slow caller.
+pub(super) struct Interest(Arc<Held>);
+
+impl Interest {
+    pub(super) fn new(held: Arc<Held>) -> Self {
+        Self(held)
+    }
+
+    pub(super) fn held(&self) -> &Arc<Held> {
+        &self.0
+    }
+}
+
+impl Drop for Interest {
+    fn drop(&mut self) {
+        self.0.given_up.store(true, Ordering::Release);
+        self.0.waker.wake();
+    }
+}
+
+/// A request's body as HTTP/2 sends it, with the way to break it off.
+pub(super) struct Outgoing {
+    body: tonic::body::Body,
+    held: Option<Arc<Held>>,
+}
+
+impl Outgoing {
+    pub(super) fn new(body: tonic::body::Body, held: Option<Arc<Held>>) -> Self {
+        Self { body, held }
+    }
+}
+
+impl http_body::Body for Outgoing {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Some(held) = &self.held {
+            held.waker.register(cx.waker());
+            if held.given_up.load(Ordering::Acquire) {
+                return Poll::Ready(Some(Err(h2::Error::from(h2::Reason::CANCEL).into())));
+            }
+        }
+        Pin::new(&mut self.body).poll_frame(cx).map_err(Into::into)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
+    }
 }
 
 enum State {
@@ -27,7 +90,11 @@ enum State {
 
 impl Held {
     pub(super) fn new(body: Body) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(State::Waiting(body, None)) })
+        Arc::new(Self {
+            state: Mutex::new(State::Waiting(body, None)),
+            given_up: AtomicBool::new(false),
+            waker: AtomicWaker::new(),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

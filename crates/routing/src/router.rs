@@ -1,0 +1,276 @@
+//! Executes the routing machine for one request after another.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use holdfast_bucket::Bucket;
+use holdfast_core::routing::{Effect, Event, LeaseView, Outcome, OwnerView, Refusal, Routing, Timing};
+use holdfast_records::ProtocolRange;
+use holdfast_rpc::{CallError, CellCall, CellClient, CellReply, ForwardError, PROTOCOL, Peer};
+use holdfast_telemetry::{LookupResult, metrics};
+use holdfast_types::{CellName, Millis, SessionId};
+use tokio::time::Instant;
+
+use crate::RouteError;
+use crate::cache::Routes;
+use crate::leases::Leases;
+use crate::owners::Owners;
+
+/// What a router may be told.
+#[derive(Clone, Copy, Debug)]
+pub struct RouterOptions {
+    /// How far two clocks of the fleet may differ, in milliseconds. The same in all its programs.
+    pub clock_skew_max_ms: u64,
+    /// Routes remembered at most; each takes a few hundred bytes.
+    pub routes_max: usize,
+    /// The protocol versions spoken.
+    pub protocol: ProtocolRange,
+}
+
+impl Default for RouterOptions {
+    fn default() -> Self {
+        Self { clock_skew_max_ms: 500, routes_max: 200_000, protocol: PROTOCOL }
+    }
+}
+
+/// Finds owners and forwards. Cheap to clone; clones share what they remember.
+#[derive(Clone)]
+pub struct Router {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: CellClient,
+    options: RouterOptions,
+    routes: Routes,
+    owners: Owners,
+    leases: Leases,
+}
+
+impl std::fmt::Debug for Router {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Router").field("options", &self.inner.options).finish_non_exhaustive()
+    }
+}
+
+type Effects = Effect<Arc<Peer>>;
+type Events = Event<Arc<Peer>>;
+type Answer = Result<CellReply, ForwardError>;
+
+impl Router {
+    /// A router over one bucket's records.
+    #[must_use]
+    pub fn new(bucket: Arc<dyn Bucket>, client: CellClient, options: RouterOptions) -> Self {
+        Self::with_lease_bucket(Arc::clone(&bucket), bucket, client, options)
+    }
+
+    /// A router where leases are in a bucket of their own.
+    #[must_use]
+    pub fn with_lease_bucket(
+        records: Arc<dyn Bucket>,
+        leases: Arc<dyn Bucket>,
+        client: CellClient,
+        options: RouterOptions,
+    ) -> Self {
+        let inner = Inner {
+            client,
+            options,
+            routes: Routes::new(options.routes_max),
+            owners: Owners::new(records),
+            leases: Leases::new(leases, options.protocol),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The client that requests go out with, for questions to nodes.
+    #[must_use]
+    pub fn client(&self) -> &CellClient {
+        &self.inner.client
+    }
+
+    /// Sends a request to the owner of its cell, placing the cell when nobody owns it, until there is an answer or the
+    /// call's deadline. Dropping the future cancels the request.
+    ///
+    /// # Errors
+    /// [`RouteError`]; only one kind leaves open whether the handler ran.
+    pub async fn forward(&self, call: CellCall) -> Result<CellReply, RouteError> {
+        let inner = &*self.inner;
+        let cell = call.cell.clone();
+        let deadline = call.deadline;
+        let deadline_ms = now_ms().plus(millis(deadline.saturating_duration_since(Instant::now())));
+        let timing = Timing::until(deadline_ms, inner.options.clock_skew_max_ms);
+        let mut routing = Routing::new(cell.clone(), timing);
+        let mut passage = Passage::new(inner, cell, deadline, call);
+        let route = inner.routes.get(&passage.cell);
+        let mut effect = routing.on(Event::Cached { route, now_ms: now_ms() });
+        loop {
+            effect = match effect {
+                Effect::Answer { learned } => {
+                    inner.routes.put(&passage.cell, learned);
+                    return Ok(passage.reply.expect("an answer was reported"));
+                }
+                Effect::Fail(failure) => {
+                    if passage.lookup.is_none() {
+                        metrics().routing_lookup(LookupResult::Failed);
+                    }
+                    return Err(RouteError::new(failure, passage.failed));
+                }
+                effect => routing.on(passage.execute(effect).await),
+            };
+        }
+    }
+}
+
+/// One request on its way: what the machine does not know of it.
+struct Passage<'a> {
+    inner: &'a Inner,
+    cell: CellName,
+    deadline: Instant,
+    /// The request, while it is here.
+    call: Option<CellCall>,
+    /// The forward that is out.
+    forward: Option<(SessionId, Pin<Box<dyn Future<Output = Answer> + Send + 'a>>)>,
+    reply: Option<CellReply>,
+    failed: Option<ForwardError>,
+    asked: bool,
+    lookup: Option<LookupResult>,
+}
+
+impl<'a> Passage<'a> {
+    fn new(inner: &'a Inner, cell: CellName, deadline: Instant, call: CellCall) -> Self {
+        let (forward, reply, failed, lookup) = (None, None, None, None);
+        Self { inner, cell, deadline, call: Some(call), forward, reply, failed, asked: false, lookup }
+    }
+
+    async fn execute(&mut self, effect: Effects) -> Events {
+        match effect {
+            Effect::ReadOwner => {
+                self.asked = true;
+                let owner = self.bounded(self.inner.owners.read(&self.cell), OwnerView::Unreadable).await;
+                Event::OwnerRead { owner, now_ms: now_ms() }
+            }
+            Effect::ReadLease(node) => self.read_lease(&node).await,
+            Effect::ListNodes => {
+                let nodes = self.bounded(self.inner.leases.list(), None).await;
+                Event::NodesListed { nodes, now_ms: now_ms() }
+            }
+            Effect::Forward { node: _, session, address, may_activate, watch_ms } => {
+                self.send(session, address, may_activate);
+                self.wait(watch_ms).await
+            }
+            Effect::KeepWaiting { watch_ms } => self.wait(watch_ms).await,
+            Effect::Pause { pause_ms, reason } => {
+                tracing::debug!(cell = %self.cell, pause_ms, ?reason, "a request waits for its cell's owner");
+                tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+                Event::TimeReached { now_ms: now_ms() }
+            }
+            Effect::Answer { .. } | Effect::Fail(_) => unreachable!("these end the request"),
+        }
+    }
+
+    /// A store that hangs must not hold a request beyond its deadline.
+    async fn bounded<T>(&self, read: impl Future<Output = T>, otherwise: T) -> T {
+        tokio::time::timeout_at(self.deadline, read).await.unwrap_or(otherwise)
+    }
+
+    async fn read_lease(&mut self, node: &holdfast_types::NodeName) -> Events {
+        let (inner, deadline) = (self.inner, self.deadline);
+        let read = async {
+            let read = tokio::time::timeout_at(deadline, inner.leases.read(node)).await;
+            read.unwrap_or(LeaseView::Unreadable)
+        };
+        let Some((session, forward)) = &mut self.forward else {
+            return Event::LeaseRead { lease: read.await, now_ms: now_ms() };
+        };
+        let session = *session;
+        tokio::select! {
+            biased;
+            answer = forward => self.settle(session, answer),
+            lease = read => Event::LeaseRead { lease, now_ms: now_ms() },
+        }
+    }
+
+    fn send(&mut self, session: SessionId, peer: Arc<Peer>, may_activate: bool) {
+        if self.lookup.is_none() {
+            let found = match (self.asked, may_activate) {
+                (false, _) => LookupResult::Hit,
+                (true, false) => LookupResult::Miss,
+                (true, true) => LookupResult::Placed,
+            };
+            metrics().routing_lookup(found);
+            self.lookup = Some(found);
+        }
+        let call = self.call.take().expect("the machine sends only a request that is whole");
+        let client = &self.inner.client;
+        self.forward = Some((session, Box::pin(async move { client.call(&peer, call).await })));
+    }
+
+    async fn wait(&mut self, watch_ms: Millis) -> Events {
+        let (session, forward) = self.forward.as_mut().expect("a forward is out");
+        let session = *session;
+        let watch = Duration::from_millis(watch_ms.since(now_ms()));
+        tokio::select! {
+            biased;
+            answer = forward => self.settle(session, answer),
+            () = tokio::time::sleep(watch) => Event::TimeReached { now_ms: now_ms().max(watch_ms) },
+        }
+    }
+
+    /// Takes what came of a forward apart: the outcome for the machine, the rest for the caller or the next forward.
+    fn settle(&mut self, session: SessionId, answer: Answer) -> Events {
+        self.forward = None;
+        let (outcome, retry) = match answer {
+            Ok(reply) => {
+                let epoch = reply.position.epoch;
+                self.reply = Some(reply);
+                (Outcome::Answered { epoch }, None)
+            }
+            Err(mut failed) => {
+                let sorted = self.sort(&mut failed);
+                self.failed = Some(failed);
+                sorted
+            }
+        };
+        if !outcome.keeps_route() {
+            self.inner.routes.forget(&self.cell, session);
+        }
+        if let Some(reason) = retry {
+            metrics().routing_retry(reason);
+        }
+        Event::Forwarded { outcome, now_ms: now_ms() }
+    }
+
+    fn sort(&mut self, failed: &mut ForwardError) -> (Outcome, Option<&'static str>) {
+        match failed {
+            ForwardError::Refused { error, call } => {
+                let (refusal, retry) = match error {
+                    CallError::NotOwner(_) => (Refusal::NotOwner, Some("not_owner")),
+                    CallError::Draining => (Refusal::Draining, Some("draining")),
+                    CallError::Overloaded { .. }
+                    | CallError::Unavailable { .. }
+                    | CallError::Rejected { .. }
+                    | CallError::OutcomeUnknown { .. } => (Refusal::Final, None),
+                };
+                self.call = call.take().map(|call| *call);
+                (Outcome::Refused { refusal, is_whole: self.call.is_some() }, retry)
+            }
+            ForwardError::NeverSent { reason, call } => {
+                tracing::debug!(cell = %self.cell, %reason, "a request was not sent");
+                self.call = call.take().map(|call| *call);
+                (Outcome::NeverSent { is_whole: self.call.is_some() }, Some("never_connected"))
+            }
+            ForwardError::BodyBroken { .. } => (Outcome::BodyBroken, None),
+            ForwardError::MayHaveRun { .. } => (Outcome::MayHaveRun, None),
+        }
+    }
+}
+
+fn now_ms() -> Millis {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    Millis::new(millis(since.expect("the clock is past 1970")))
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
