@@ -186,6 +186,33 @@ impl Cluster {
     /// # Errors
     /// When it cannot be started.
     pub async fn spawn_node(&mut self, name: &str, more: &[&str]) -> Result<()> {
+        let spec = self.node_spec(name, more).await?;
+        self.spawn(spec)
+    }
+
+    /// Starts a node whose data directory is a file system of its own, with these mount options, for example
+    /// `size=16m`, and does not wait. The directory is seen from outside as [`Cluster::disk_dir`].
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub async fn spawn_node_on_disk(&mut self, name: &str, mount_options: &str) -> Result<()> {
+        let mut spec = self.node_spec(name, &[]).await?;
+        let dir = self.data_dir(name);
+        std::fs::create_dir_all(&dir)?;
+        spec.prepare = Some(format!("mount -t tmpfs -o {mount_options} none '{}'", dir.display()));
+        self.spawn(spec)
+    }
+
+    /// The data directory of a running node as the node sees it.
+    ///
+    /// # Errors
+    /// When it was never started.
+    pub fn disk_dir(&self, name: &str) -> Result<PathBuf> {
+        let root = PathBuf::from(format!("/proc/{}/root", self.process(name)?.id()));
+        Ok(root.join(self.data_dir(name).strip_prefix("/")?))
+    }
+
+    async fn node_spec(&mut self, name: &str, more: &[&str]) -> Result<ProcessSpec> {
         let mut spec = ProcessSpec::new(name, "cellnode", self.dir());
         spec.args = self.bucket_args(name).await?;
         let data_dir = self.data_dir(name).display().to_string();
@@ -194,7 +221,7 @@ impl Cluster {
         spec.args.extend(own.map(Into::into));
         spec.args.extend(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"].map(Into::into));
         spec.args.extend(more.iter().map(|arg| (*arg).to_owned()));
-        self.spawn(spec)
+        Ok(spec)
     }
 
     /// Starts an ingress, also again after its end, and waits until it is ready.

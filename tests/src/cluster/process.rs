@@ -29,6 +29,8 @@ pub struct ProcessSpec {
     pub args: Vec<String>,
     /// Where log and ready file go.
     pub dir: PathBuf,
+    /// Shell commands that run before it, as root of mount and user namespaces of its own.
+    pub prepare: Option<String>,
     life: u32,
 }
 
@@ -36,7 +38,14 @@ impl ProcessSpec {
     /// A program without flags.
     #[must_use]
     pub fn new(name: &str, program: &str, dir: &Path) -> Self {
-        Self { name: name.into(), program: program.into(), args: Vec::new(), dir: dir.into(), life: 0 }
+        Self {
+            name: name.into(),
+            program: program.into(),
+            args: Vec::new(),
+            dir: dir.into(),
+            prepare: None,
+            life: 0,
+        }
     }
 
     pub(super) fn life(mut self, life: u32) -> Self {
@@ -64,7 +73,7 @@ impl Process {
         let ready_file = spec.dir.join(format!("{}.{}.ready", spec.name, spec.life));
         let output = File::create_new(&log).with_context(|| format!("creating `{}`", log.display()))?;
         let credentials = credentials();
-        let mut command = Command::new(binary(&spec.program)?);
+        let mut command = command(&spec)?;
         command
             .args(&spec.args)
             .arg("--ready-file")
@@ -216,6 +225,16 @@ impl Drop for Process {
         // The warden kills whatever this misses.
         let _ = self.kill();
     }
+}
+
+/// The program itself, or the preparing shell that becomes it: the process id is the program's either way.
+fn command(spec: &ProcessSpec) -> Result<Command> {
+    let program = binary(&spec.program)?;
+    let Some(prepare) = &spec.prepare else { return Ok(Command::new(program)) };
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "/bin/sh", "-c"]);
+    command.arg(format!("set -e; {prepare}; exec \"$0\" \"$@\"")).arg(program);
+    Ok(command)
 }
 
 fn is_passed_on(name: &str) -> bool {

@@ -70,16 +70,40 @@ async fn children_die_with_a_test_that_is_killed() {
     std::mem::forget(process);
     drop(warden);
     wait::until("the end of the group", Duration::from_secs(5), async || {
-        let members = Command::new("ps")
-            .args(["-o", "stat=", "-g", &group.to_string()])
-            .stderr(Stdio::null())
-            .output()?;
-        let text = String::from_utf8_lossy(&members.stdout).into_owned();
-        let running = text.lines().filter(|stat| !stat.trim_start().starts_with('Z')).count();
-        ensure!(running == 0, "{running} run: {text}");
+        let all = Command::new("ps").args(["-eo", "pgid=,stat="]).stderr(Stdio::null()).output()?;
+        let text = String::from_utf8_lossy(&all.stdout).into_owned();
+        let group = group.to_string();
+        let is_running = |line: &&str| {
+            let mut words = line.split_whitespace();
+            words.next() == Some(&group) && !words.next().is_some_and(|stat| stat.starts_with('Z'))
+        };
+        let running = text.lines().filter(is_running).count();
+        ensure!(all.status.success() && running == 0, "{running} run");
         Ok(())
     })
     .await
     .unwrap();
     assert!(!is_alive(child));
+}
+
+#[tokio::test]
+async fn a_process_may_have_a_disk_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = dir.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let warden = Warden::start().unwrap();
+    let mut spec = spec(dir.path(), "head -c 9000000 /dev/zero > \"$1/big\"; exec sleep 60");
+    spec.args = vec![disk.display().to_string()];
+    spec.prepare = Some(format!("mount -t tmpfs -o size=4m none '{}'", disk.display()));
+    let process = Process::spawn(spec, &warden).unwrap();
+    let seen = PathBuf::from(format!("/proc/{}/root{}/big", process.id(), disk.display()));
+    wait::until("the disk to be full", Duration::from_secs(10), async || {
+        let log = process.log();
+        ensure!(log.contains("No space left"), "{log}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    assert_eq!(std::fs::metadata(&seen).unwrap().len(), 4 << 20);
+    assert!(!disk.join("big").exists(), "nobody else sees the disk");
 }

@@ -7,6 +7,7 @@ mod chaos;
 mod clients;
 mod drain;
 mod fencing;
+mod full_disk;
 mod start;
 mod store_faults;
 mod support;
