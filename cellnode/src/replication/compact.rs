@@ -55,9 +55,9 @@ fn run(
             }
         };
         let event = match result {
-            Ok(len) => {
+            Ok((len, max)) => {
                 metrics().compaction(kind, Outcome::Ok);
-                CompactionEvent::Done { len }
+                CompactionEvent::Done { len, max }
             }
             Err(error) => {
                 metrics().compaction(kind, Outcome::Failed);
@@ -74,7 +74,7 @@ async fn compact_level_zero(
     resident: &Arc<Resident>,
     min: Txid,
     max: Txid,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<(u64, Txid)> {
     let dir = resident.files.dir().to_path_buf();
     let listing = EpochListing { bucket: &node.buckets.bulk, cell: &resident.cell, epoch: resident.epoch };
     let listed = list_level(listing, Level::Zero, min).await?;
@@ -97,7 +97,7 @@ async fn compact_level_zero(
     let merged = tokio::task::spawn_blocking(move || merge(&inputs, &dir)).await??;
     let key = Key::Ltx { cell: resident.cell.clone(), epoch: resident.epoch, level: Level::One, min, max };
     put_file(&node.buckets.bulk, &key.to_string(), merged.path()).await?;
-    Ok(merged.as_file().metadata()?.len())
+    Ok((merged.as_file().metadata()?.len(), max))
 }
 
 fn merge(inputs: &[Fetched], dir: &Path) -> anyhow::Result<NamedTempFile> {
@@ -117,7 +117,7 @@ fn merge(inputs: &[Fetched], dir: &Path) -> anyhow::Result<NamedTempFile> {
 
 /// Restores the cell's own chain beside the live database and writes it as one file: so a snapshot also shows that the
 /// chain restores.
-async fn snapshot(node: &Arc<Node>, resident: &Arc<Resident>) -> anyhow::Result<u64> {
+async fn snapshot(node: &Arc<Node>, resident: &Arc<Resident>) -> anyhow::Result<(u64, Txid)> {
     let dir = resident.files.dir().to_path_buf();
     let database = NamedTempFile::with_prefix_in("snapshot-", &dir)?;
     let job = RestoreJob {
@@ -139,7 +139,7 @@ async fn snapshot(node: &Arc<Node>, resident: &Arc<Resident>) -> anyhow::Result<
         max: end.txid,
     };
     put_file(&node.buckets.bulk, &key.to_string(), file.path()).await?;
-    Ok(file.as_file().metadata()?.len())
+    Ok((file.as_file().metadata()?.len(), end.txid))
 }
 
 fn encode(database: &NamedTempFile, max: Txid, dir: &Path) -> anyhow::Result<NamedTempFile> {

@@ -25,11 +25,12 @@ pub struct CompactionTriggers {
 impl Default for CompactionTriggers {
     fn default() -> Self {
         Self {
-            txids_max: 256,
+            // A restore reads at most this many level-0 files, and as many of level 1: under 200 in all.
+            txids_max: 64,
             bytes_max: 32 << 20,
             chain_factor: 4,
             chain_bytes_min: 1 << 20,
-            chain_files_max: 96,
+            chain_files_max: 64,
             retry_ms_min: 30_000,
             retry_ms_max: 300_000,
         }
@@ -61,6 +62,8 @@ pub enum CompactionEvent {
     Done {
         /// Length of the file that was made, in bytes.
         len: u64,
+        /// The last transaction in it; a snapshot may reach beyond what was asked for.
+        max: Txid,
     },
     /// The work asked for failed.
     Failed,
@@ -129,7 +132,7 @@ impl Compaction {
                 self.chain.bytes += len;
                 self.database_len = database_len;
             }
-            CompactionEvent::Done { len } => self.on_done(len),
+            CompactionEvent::Done { len, max } => self.on_done(len, max),
             CompactionEvent::Failed => {
                 let pause = self.triggers.retry_ms_min << self.failures.min(8);
                 self.failures += 1;
@@ -140,20 +143,22 @@ impl Compaction {
         self.start(now)
     }
 
-    fn on_done(&mut self, len: u64) {
+    fn on_done(&mut self, len: u64, max: Txid) {
         let Some(work) = self.running.take() else { return };
         self.failures = 0;
         match work {
-            CompactionWork::Compact { min, max } => {
+            CompactionWork::Compact { min, .. } => {
                 self.compacted = max;
                 let merged = max.get() - min.get() + 1;
                 self.chain.files = (self.chain.files + 1).saturating_sub(merged);
                 let merged_bytes = self.level_zero_bytes - self.level_zero_bytes_since_start;
                 self.chain.bytes = (self.chain.bytes + len).saturating_sub(merged_bytes);
             }
-            CompactionWork::Snapshot { at } => {
-                self.compacted = at;
-                self.chain.files = 1 + (self.uploaded.get() - at.get());
+            CompactionWork::Snapshot { .. } => {
+                // The next compaction begins where the snapshot ends, so that a restore reads whole files only.
+                self.compacted = max;
+                self.uploaded = self.uploaded.max(max);
+                self.chain.files = 1 + (self.uploaded.get() - max.get());
                 self.chain.bytes = len + self.level_zero_bytes_since_start;
             }
         }
@@ -198,12 +203,13 @@ mod tests {
         let mut compaction = Compaction::new(CompactionTriggers::default(), Txid::ZERO, ChainSize::default());
         let mut restore_files_max = 0;
         for txid in 1..=40_000 {
-            if upload(&mut compaction, txid, 300, 4 << 20).is_some() {
-                compaction.on(CompactionEvent::Done { len: 5_000 }, Millis::ZERO);
+            if let Some(work) = upload(&mut compaction, txid, 300, 4 << 20) {
+                let (CompactionWork::Compact { max, .. } | CompactionWork::Snapshot { at: max }) = work;
+                compaction.on(CompactionEvent::Done { len: 5_000, max }, Millis::ZERO);
             }
             restore_files_max = restore_files_max.max(compaction.chain.files);
         }
-        assert!(restore_files_max <= 96 + 256 + 1, "{restore_files_max}");
+        assert!(restore_files_max < 140, "{restore_files_max}");
     }
 
     #[test]
@@ -215,7 +221,7 @@ mod tests {
             Some(CompactionWork::Snapshot { at: Txid::new(2) })
         );
         assert_eq!(upload(&mut compaction, 3, 100, 1 << 19), None, "one at a time");
-        assert_eq!(compaction.on(CompactionEvent::Done { len: 1 << 19 }, Millis::ZERO), None);
+        assert_eq!(compaction.on(CompactionEvent::Done { len: 1 << 19, max: Txid::new(2) }, Millis::ZERO), None);
         assert_eq!(compaction.chain, ChainSize { files: 2, bytes: (1 << 19) + 100 });
     }
 
@@ -223,12 +229,12 @@ mod tests {
     fn failures_pause_from_thirty_seconds_to_five_minutes() {
         let mut compaction = Compaction::new(CompactionTriggers::default(), Txid::ZERO, ChainSize::default());
         let mut now = Millis::ZERO;
-        for txid in 1..=256 {
+        for txid in 1..=64 {
             upload(&mut compaction, txid, 1, 1 << 20);
         }
         for pause in [30_000, 60_000, 120_000, 240_000, 300_000, 300_000] {
             assert_eq!(compaction.on(CompactionEvent::Failed, now), None);
-            let event = CompactionEvent::Uploaded { txid: Txid::new(256), len: 0, database_len: 1 << 20 };
+            let event = CompactionEvent::Uploaded { txid: Txid::new(64), len: 0, database_len: 1 << 20 };
             assert_eq!(compaction.on(event, now.plus(pause - 1)), None);
             now = now.plus(pause);
             assert!(compaction.on(event, now).is_some());

@@ -1,10 +1,8 @@
 //! Plans against brute force: whenever a chain exists the cheapest is found, and an error names the true gap.
 #![allow(clippy::unwrap_used)]
 
-use holdfast_ltx::{
-    EpochFiles, Lineage, LineageError, LineageStep, PlanError, PlannedFile, REQUEST_COST_BYTES, plan_epoch,
-};
-use holdfast_types::{Epoch, Position, Txid};
+use holdfast_ltx::{PlanError, PlannedFile, REQUEST_COST_BYTES, plan_epoch};
+use holdfast_types::Txid;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -169,77 +167,4 @@ fn a_listing_without_a_range_is_refused() {
         let error = plan_epoch(&[file(0, min, max, 1)], Txid::ZERO, None).unwrap_err();
         assert!(matches!(error, PlanError::Range { .. }));
     }
-}
-
-fn epoch(number: u64, base: Option<(u64, u64)>, files: Vec<PlannedFile>) -> EpochFiles {
-    let base = base.map(|(epoch, txid)| Position { epoch: Epoch::new(epoch), txid: Txid::new(txid) });
-    EpochFiles { epoch: Epoch::new(number), base, files }
-}
-
-/// Runs a lineage to its end over these epochs.
-fn lineage(epochs: &[EpochFiles], clip: Option<u64>) -> Result<Vec<(u64, u8, u64, u64)>, LineageError> {
-    let mut lineage = Lineage::new(clip.map(Txid::new));
-    let mut next = epochs.last().unwrap();
-    loop {
-        match lineage.push(next)? {
-            LineageStep::Needs(position) => {
-                next = epochs.iter().find(|files| files.epoch == position.epoch).unwrap();
-            }
-            LineageStep::Complete(plan) => {
-                let files: Vec<_> = plan
-                    .files()
-                    .map(|(epoch, file)| (epoch.get(), file.level, file.min.get(), file.max.get()))
-                    .collect();
-                assert_eq!(plan.end.get(), files.last().map_or(0, |file| file.3));
-                return Ok(files);
-            }
-        }
-    }
-}
-
-#[test]
-fn a_lineage_is_clipped_exactly_at_each_base() {
-    let epochs = [
-        epoch(1, None, [level_0(1, 9), vec![file(1, 1, 4, 500), file(1, 5, 9, 500)]].concat()),
-        epoch(2, Some((1, 6)), level_0(7, 8)),
-        // Epoch 3 never wrote; epoch 4 goes on from it.
-        epoch(3, Some((2, 8)), Vec::new()),
-        epoch(4, Some((3, 8)), level_0(9, 10)),
-    ];
-    let expected =
-        [(1, 1, 1, 4), (1, 0, 5, 5), (1, 0, 6, 6), (2, 0, 7, 7), (2, 0, 8, 8), (4, 0, 9, 9), (4, 0, 10, 10)];
-    assert_eq!(lineage(&epochs, None).unwrap(), expected);
-    // A clip inside an older epoch takes nothing of the newer ones.
-    assert_eq!(lineage(&epochs, Some(5)).unwrap(), expected[..2]);
-    assert_eq!(lineage(&epochs, Some(8)).unwrap(), expected[..5]);
-}
-
-#[test]
-fn a_snapshot_ends_the_descent() {
-    let epochs = [
-        epoch(1, None, Vec::new()),
-        epoch(2, Some((1, 6)), [level_0(7, 9), vec![file(9, 1, 8, 5_000_000)]].concat()),
-    ];
-    assert_eq!(lineage(&epochs, None).unwrap(), [(2, 9, 1, 8), (2, 0, 9, 9)]);
-    // Clipped below the snapshot, the older epoch is needed, and what it lacks is named with it.
-    let error = lineage(&epochs, Some(7)).unwrap_err();
-    assert!(error.to_string().starts_with("epoch 1: transaction 1 is in no usable file"), "{error}");
-}
-
-#[test]
-fn an_empty_cell_has_an_empty_plan() {
-    assert_eq!(lineage(&[epoch(1, None, Vec::new())], None).unwrap(), []);
-    assert_eq!(lineage(&[epoch(2, Some((1, 0)), Vec::new())], None).unwrap(), []);
-}
-
-#[test]
-fn a_lineage_refuses_what_it_did_not_ask_for() {
-    let mut plan = Lineage::new(None);
-    let needs = plan.push(&epoch(4, Some((2, 3)), level_0(4, 5))).unwrap();
-    assert_eq!(needs, LineageStep::Needs(Position { epoch: Epoch::new(2), txid: Txid::new(3) }));
-    let error = plan.push(&epoch(3, None, Vec::new())).unwrap_err();
-    assert_eq!(error, LineageError::Unasked { given: Epoch::new(3), asked: Epoch::new(2) });
-    assert_eq!(plan.push(&epoch(2, None, level_0(1, 3))), Err(LineageError::Complete));
-    let error = Lineage::new(None).push(&epoch(4, Some((4, 3)), Vec::new())).unwrap_err();
-    assert!(matches!(error, LineageError::Base { .. }));
 }

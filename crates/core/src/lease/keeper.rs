@@ -203,6 +203,8 @@ impl<V: Clone + core::fmt::Debug> LeaseKeeper<V> {
             if self.held.is_some() {
                 return self.fence(FenceCause::Expired);
             }
+            // The record that is read next must count as foreign, or it would be confirmed as ended for ever.
+            self.attempts.clear();
             self.step = Step::Resting { read_first: true };
             return vec![LeaseEffect::WakeAt(now.monotonic)];
         }

@@ -117,6 +117,23 @@ fn a_renewal_whose_answer_was_lost_is_found_again() {
 }
 
 #[test]
+fn a_first_lease_that_is_seen_only_after_its_end_is_written_again() {
+    let mut keeper = start();
+    keeper.on(LeaseEvent::Read { record: None, now: at(0), write_id: id(1) });
+    keeper.on(LeaseEvent::Written { answer: Answer::Unknown, now: at(3_000), jitter: 0 });
+    let read = |ms, write_id| LeaseEvent::Read {
+        record: Some((record(1, 7, WALL + 9_000), 4)),
+        now: at(ms),
+        write_id: id(write_id),
+    };
+    keeper.on(LeaseEvent::Woke { now: at(9_500), write_id: id(2) });
+    assert_eq!(keeper.on(read(9_600, 2)), vec![LeaseEffect::WakeAt(Millis::new(9_600))]);
+    keeper.on(LeaseEvent::Woke { now: at(9_600), write_id: id(3) });
+    let effects = keeper.on(read(9_700, 3));
+    assert!(matches!(effects[..], [LeaseEffect::Write { guard: Guard::Match(4), .. }]), "{effects:?}");
+}
+
+#[test]
 fn a_renewal_that_lands_after_the_end_is_a_fence() {
     let mut keeper = held();
     keeper.on(LeaseEvent::Woke { now: at(8_900), write_id: id(2) });

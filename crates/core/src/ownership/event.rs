@@ -17,7 +17,8 @@ pub enum ClaimEvent<V> {
     LeaseRead {
         /// The lease; none where there is no record.
         lease: Option<LeaseView>,
-        /// The wall clock after the read.
+        /// The wall clock before the read began: an answer that comes late, or that a stopped process looks at late,
+        /// must not make a lease look dead that was renewed meanwhile.
         wall_now: Millis,
     },
     /// A record could not be read within the caller's patience.

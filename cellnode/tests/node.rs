@@ -1,0 +1,179 @@
+//! A node in this process, over the embedded bucket, called through its real internal listener.
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use holdfast_bucket::{BucketArgs, Buckets};
+use holdfast_cellnode::{Addresses, Config, Exit, Service};
+use holdfast_records::{Key, NodeLease, OwnerRecord, OwnerState, Record};
+use holdfast_rpc::{Access, CellCall, CellClient, Peer, ProcessIdentity, Role};
+use holdfast_types::{CellName, NodeName, SessionId};
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+struct Fleet {
+    dir: TempDir,
+}
+
+struct Running {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<anyhow::Result<Exit>>,
+    client: CellClient,
+    peer: Peer,
+}
+
+impl Fleet {
+    fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn args(&self) -> BucketArgs {
+        BucketArgs::at(&format!("file://{}", self.dir.path().join("bucket").display()))
+    }
+
+    async fn buckets(&self) -> Buckets {
+        self.args().open().await.unwrap()
+    }
+
+    fn config(&self, node: &str) -> Config {
+        let node = NodeName::parse(node).unwrap();
+        let data_dir = self.dir.path().join(node.as_str());
+        Config { threads: Some(2), ..Config::embedded(self.args(), node, data_dir) }
+    }
+
+    async fn start(&self, node: &str) -> Running {
+        self.start_with(self.config(node)).await
+    }
+
+    async fn start_with(&self, config: Config) -> Running {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (ready, is_ready) = oneshot::channel::<Addresses>();
+        let node = config.node.clone();
+        let task = tokio::spawn(Service::run(config, Some(ready), async {
+            let _ = stopped.await;
+        }));
+        let addresses = is_ready.await.expect("the node becomes ready");
+        let buckets = self.buckets().await;
+        let object = buckets.leases.get(&Key::NodeLease(node.clone()).to_string()).await.unwrap().unwrap();
+        let lease = NodeLease::decode(&object.body).unwrap();
+        let fleet = holdfast_rpc::identity::load_or_create(&*buckets.records).await.unwrap();
+        let identity = ProcessIdentity::new(fleet, Role::Tools, "test", SessionId::from_bits(1)).unwrap();
+        let peer = Peer { node, session: lease.session, address: addresses.internal.to_string() };
+        Running { stop, task, client: CellClient::new(identity), peer }
+    }
+
+    async fn owner(&self, cell: &str) -> OwnerRecord {
+        let key = Key::Owner(CellName::parse(cell).unwrap()).to_string();
+        OwnerRecord::decode(&self.buckets().await.records.get(&key).await.unwrap().unwrap().body).unwrap()
+    }
+}
+
+impl Running {
+    async fn query(&self, cell: &str, sql: &str) -> (u16, Value) {
+        let body = Bytes::from(json!({ "sql": sql }).to_string());
+        let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
+        let request = http::Request::post("/query").body(body).unwrap();
+        let call = CellCall {
+            cell: CellName::parse(cell).unwrap(),
+            access: Access::ReadWrite,
+            request,
+            deadline: tokio::time::Instant::now() + Duration::from_secs(20),
+        };
+        let reply = self.client.call(&self.peer, call).await.expect("the node answers");
+        let status = reply.response.status().as_u16();
+        let body = reply.response.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+
+    async fn stop(self) {
+        self.stop.send(()).unwrap();
+        assert_eq!(self.task.await.unwrap().unwrap(), Exit::Clean);
+    }
+}
+
+#[track_caller]
+fn rows((status, body): (u16, Value)) -> Value {
+    assert_eq!(status, 200, "{body}");
+    body["rows"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_is_read_after_a_restart_and_on_another_node() {
+    let fleet = Fleet::new();
+    let first = fleet.start("a").await;
+    rows(first.query("db:x", "CREATE TABLE t(v INTEGER)").await);
+    rows(first.query("db:x", "INSERT INTO t VALUES (1), (2)").await);
+    assert_eq!(rows(first.query("db:x", "SELECT sum(v) FROM t").await), json!([[3]]));
+    assert_eq!(fleet.owner("db:x").await.state, OwnerState::Owned);
+    first.stop().await;
+    let released = fleet.owner("db:x").await;
+    assert_eq!(released.state, OwnerState::Released);
+
+    let again = fleet.start("a").await;
+    assert_eq!(rows(again.query("db:x", "SELECT sum(v) FROM t").await), json!([[3]]));
+    rows(again.query("db:x", "INSERT INTO t VALUES (10)").await);
+    assert_eq!(fleet.owner("db:x").await.epoch, released.epoch.next());
+    again.stop().await;
+
+    let other = fleet.start("b").await;
+    assert_eq!(rows(other.query("db:x", "SELECT sum(v) FROM t").await), json!([[13]]));
+    other.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_chain_is_compacted_and_restores_in_few_reads() {
+    let fleet = Fleet::new();
+    let node = fleet.start("a").await;
+    rows(node.query("db:x", "CREATE TABLE t(v INTEGER)").await);
+    for value in 0..600 {
+        rows(node.query("db:x", &format!("INSERT INTO t VALUES ({value})")).await);
+    }
+    node.stop().await;
+    let listed = list(&fleet, "cells/db:x/ltx/e0000000000000001/1/").await;
+    assert!(!listed.is_empty(), "600 transactions make at least one compaction");
+    std::fs::remove_dir_all(fleet.dir.path().join("a")).unwrap();
+    let node = fleet.start("b").await;
+    assert_eq!(rows(node.query("db:x", "SELECT count(*), sum(v) FROM t").await), json!([[600, 179_700]]));
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_process_on_the_same_directory_is_refused() {
+    let fleet = Fleet::new();
+    let node = fleet.start("a").await;
+    let error = Service::run(fleet.config("a"), None, std::future::pending()).await.unwrap_err().to_string();
+    assert!(error.contains("in use by another process"), "{error}");
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unusable_data_directory_is_named() {
+    let fleet = Fleet::new();
+    let file = fleet.dir.path().join("file");
+    std::fs::write(&file, b"x").unwrap();
+    let config = Config { data_dir: file.join("data"), ..fleet.config("a") };
+    let error = format!("{:#}", Service::run(config, None, std::future::pending()).await.unwrap_err());
+    assert!(error.contains("file/data"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_lease_record_fences_the_node_with_its_cause() {
+    let fleet = Fleet::new();
+    let config = Config { lease_ttl: Duration::from_secs(2), ..fleet.config("a") };
+    let node = fleet.start_with(config).await;
+    rows(node.query("db:x", "CREATE TABLE t(v INTEGER)").await);
+    let key = Key::NodeLease(node.peer.node.clone()).to_string();
+    fleet.buckets().await.leases.delete(&key).await.unwrap();
+    let exit = node.task.await.unwrap().unwrap();
+    assert_eq!(exit, Exit::Fenced(holdfast_core::lease::FenceCause::RecordMissing));
+    assert_eq!(exit.code(), 3);
+}
+
+async fn list(fleet: &Fleet, prefix: &str) -> Vec<String> {
+    assert!(Path::new(fleet.dir.path()).exists());
+    let page = fleet.buckets().await.bulk.list(prefix, None, 1_000).await.unwrap();
+    page.objects.into_iter().map(|object| object.key).collect()
+}
