@@ -1,0 +1,32 @@
+# Each recipe is one line; `scripts/test` is what CI runs.
+
+default:
+    @just --list
+
+# Format.
+fmt:
+    cargo fmt --all
+
+# Lints, as CI runs them.
+lint:
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# Everything that CI checks.
+test *ARGS:
+    scripts/test {{ARGS}}
+
+# A laptop fleet.
+dev *ARGS:
+    cargo run --release -p holdfast -- dev {{ARGS}}
+
+# Many seeds of the simulator over all scenarios.
+sim SEEDS="20000" SCENARIO="everything":
+    cargo run -p holdfast-sim --bin sim -- --seeds {{SEEDS}} --scenario {{SCENARIO}}
+
+# The real programs under kills, pauses and store faults.
+chaos MINUTES="20" *ARGS:
+    cargo build --bins && cargo run -p holdfast-tests --bin chaos -- --minutes {{MINUTES}} {{ARGS}}
+
+# Figures, each with its floor of the same run.
+bench WHAT="reads" *ARGS:
+    cargo run --release -p holdfast -- bench {{WHAT}} {{ARGS}}
