@@ -1,0 +1,124 @@
+//! What the world has in store: everything that happens does so as one of these, at a time and in an order that the
+//! seed decides.
+
+use holdfast_types::{Epoch, NodeName, SessionId};
+
+use crate::bucket::{Cell, OpId};
+
+/// Names a call to the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallId(pub u64);
+
+/// Names one stay of a cell in a process, from the claim to its end; what belongs to an earlier stay is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stay(pub u64);
+
+/// Who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// A client, by its index.
+    Client(usize),
+    /// An operator, who purges.
+    Operator,
+    /// The last reads of a run.
+    Probe,
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// The list of operations.
+    Read,
+    /// To add an operation.
+    Write(OpId),
+    /// A write that changes nothing.
+    Touch,
+    /// To purge the cell.
+    Purge,
+}
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// Unique.
+    pub id: u64,
+    /// Who asked.
+    pub asker: Asker,
+    /// Of which cell.
+    pub cell: Cell,
+    /// For what.
+    pub ask: Ask,
+    /// When, true time.
+    pub began_ms: u64,
+}
+
+/// A response.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// It ran in this epoch; the cell's list after it.
+    Ran(Epoch, Vec<OpId>),
+    /// The cell is purged.
+    Purged,
+    /// It did not run; ask that node.
+    NotOwner(NodeName),
+    /// It did not run.
+    Refused,
+    /// It may have run, and may be lost.
+    Unknown,
+}
+
+/// A timer of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// The lease asked for it.
+    LeaseWake,
+    /// Authority ends unless it was renewed.
+    AuthorityEnd,
+    /// An output's deadline.
+    OutputDeadline(Cell, Stay),
+    /// A drain takes too long.
+    DrainPatience,
+}
+
+/// What a process gets to see.
+#[derive(Clone, Debug)]
+pub enum NodeEvent {
+    /// The store's answer.
+    Answer {
+        /// To this call.
+        call: CallId,
+        /// An ambiguous failure instead of what the store did.
+        is_ambiguous: bool,
+    },
+    /// No answer in time.
+    GiveUp(CallId),
+    /// A timer.
+    Timer(Timer),
+    /// A request.
+    Request(Request),
+}
+
+/// Something that happens.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The store applies a call.
+    Apply(CallId),
+    /// A process sees something; requests reach whichever session is there.
+    Node(usize, Option<SessionId>, NodeEvent),
+    /// A response reaches its asker.
+    Response(Request, Outcome),
+    /// A client sends its next request.
+    Think(usize),
+    /// A client stops waiting for a request.
+    Impatience(usize, u64),
+    /// The next fault strikes.
+    Fault,
+    /// A stopped process is continued.
+    Continue(usize),
+    /// A process is started.
+    Start(usize),
+    /// Faults stop for good.
+    FaultsEnd,
+    /// Cells that have not answered since are asked again.
+    Probe,
+}

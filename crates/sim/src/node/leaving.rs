@@ -1,0 +1,167 @@
+//! A stay ends in order: a release, a sleep, a drain of the whole node.
+
+use holdfast_core::lease::LeaseRecord;
+use holdfast_core::ownership::{Release, ReleaseEffect, ReleaseEvent};
+use holdfast_core::store::{Answer, Guard};
+use holdfast_types::{Millis, WriteId};
+
+use super::{LocalFile, PROTOCOL, Phase, Purpose, Settle, Slot, Step};
+use crate::bucket::{Body, Cell, Key, Operation, Reply};
+use crate::event::{Event, Outcome};
+use crate::violation::Violation;
+use crate::world::World;
+
+const PATIENCE_MS: u64 = 2_000;
+const WRITE_PATIENCE_MS: u64 = 6_000;
+
+/// How a stay ends once everything is covered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closing {
+    /// The ownership is given up.
+    Release,
+    /// The cell leaves memory and stays owned.
+    Sleep,
+}
+
+/// A release under way.
+#[derive(Debug)]
+pub(crate) struct Releasing {
+    release: Release,
+    pub(crate) settle: Option<Settle>,
+    local: Option<LocalFile>,
+}
+
+impl World {
+    /// Stops a serving cell's intake; the rest follows when its outputs are gone.
+    pub(crate) fn close(&mut self, index: usize, cell: Cell, closing: Closing) -> Result<(), Violation> {
+        let node = &mut self.nodes[index];
+        let Some(process) = node.process.as_mut() else { return Ok(()) };
+        if node.is_paused {
+            return Ok(());
+        }
+        if let Some(Slot { phase: Phase::Serving(residency), .. }) = process.cells.get_mut(&cell) {
+            residency.closing.get_or_insert(closing);
+        }
+        self.go_on_closing(index, cell)
+    }
+
+    pub(crate) fn go_on_closing(&mut self, index: usize, cell: Cell) -> Result<(), Violation> {
+        let may_act = self.may_act(index);
+        let cells = &mut self.nodes[index].process.as_mut().expect("checked").cells;
+        let closing = match cells.get(&cell).map(|slot| &slot.phase) {
+            Some(Phase::Serving(residency)) if residency.is_settled() => residency.closing,
+            _ => None,
+        };
+        let Some(closing) = closing.filter(|_| may_act) else { return Ok(()) };
+        let mut slot = cells.remove(&cell).expect("just seen");
+        let Phase::Serving(residency) = slot.phase else { unreachable!("just seen") };
+        let (owner, version) = (residency.owner.clone(), residency.version);
+        let local = residency.into_local_file();
+        if closing == Closing::Sleep {
+            return self.leave_cell(index, cell, local);
+        }
+        let write_id = WriteId::from_bits(self.rng.wide_bits());
+        let (release, effect) = Release::start(&owner, version, write_id);
+        slot.phase = Phase::Releasing(Releasing { release, settle: None, local });
+        self.run_release_effect(index, cell, slot, effect)
+    }
+
+    fn leave_cell(&mut self, index: usize, cell: Cell, local: Option<LocalFile>) -> Result<(), Violation> {
+        if let Some(local) = local {
+            self.nodes[index].disk.insert(cell, local);
+        }
+        self.leave_when_drained(index)
+    }
+
+    pub(crate) fn on_release_answered(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        slot: Slot,
+        answer: Answer<u64>,
+    ) -> Result<(), Violation> {
+        self.release_event(index, cell, slot, ReleaseEvent::Answered(answer))
+    }
+
+    pub(crate) fn on_release_reply(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        slot: Slot,
+        reply: Reply,
+    ) -> Result<(), Violation> {
+        let event = match reply {
+            Reply::Object(Some((Body::Owner(owner), version))) => {
+                ReleaseEvent::OwnerRead { owner: Some((owner, version)) }
+            }
+            Reply::Object(_) => ReleaseEvent::OwnerRead { owner: None },
+            _ => ReleaseEvent::ReadFailed,
+        };
+        self.release_event(index, cell, slot, event)
+    }
+
+    fn release_event(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        mut slot: Slot,
+        event: ReleaseEvent<u64>,
+    ) -> Result<(), Violation> {
+        if !self.may_act(index) {
+            return self.drop_slot(index, slot, &Outcome::Refused);
+        }
+        let Phase::Releasing(releasing) = &mut slot.phase else { unreachable!("a release's event") };
+        let effect = releasing.release.on(event);
+        self.run_release_effect(index, cell, slot, effect)
+    }
+
+    fn run_release_effect(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        mut slot: Slot,
+        effect: ReleaseEffect<u64>,
+    ) -> Result<(), Violation> {
+        let Phase::Releasing(releasing) = &mut slot.phase else { unreachable!("a release's effect") };
+        match effect {
+            ReleaseEffect::WriteOwner { owner, guard } => {
+                let purpose = Purpose::Cell(cell, slot.stay, Step::Settle);
+                let write = (Key::Owner(cell), Body::Owner(owner), guard);
+                releasing.settle = Some(self.start_settle(index, purpose, write, WRITE_PATIENCE_MS)?);
+            }
+            ReleaseEffect::ReadOwner => {
+                let purpose = Purpose::Cell(cell, slot.stay, Step::ReleaseOwner);
+                self.call(index, purpose, Operation::Get(Key::Owner(cell)), (0, PATIENCE_MS))?;
+            }
+            ReleaseEffect::Finish(outcome) => {
+                self.trace.line(self.now, format_args!("n{index} release of {cell:?}: {outcome:?}"));
+                let local = releasing.local.take();
+                return self.leave_cell(index, cell, local);
+            }
+        }
+        self.put_slot(index, cell, slot);
+        Ok(())
+    }
+
+    /// A draining process without cells gives its lease up and ends.
+    pub(crate) fn leave_when_drained(&mut self, index: usize) -> Result<(), Violation> {
+        let node = &self.nodes[index];
+        let Some(process) = node.process.as_ref() else { return Ok(()) };
+        if !process.is_draining || !process.cells.is_empty() {
+            return Ok(());
+        }
+        let session = process.session;
+        if let (Some(version), true) = (process.keeper.version().copied(), self.may_act(index)) {
+            let write_id = WriteId::from_bits(self.rng.wide_bits());
+            let incarnation = self.nodes[index].incarnation;
+            let record = LeaseRecord { write_id, session, incarnation, expires_ms: Millis::ZERO };
+            let key = Key::Lease(self.nodes[index].name.clone());
+            let write = Operation::PutIf(key, Body::Lease(record, PROTOCOL), Guard::Match(version));
+            self.call(index, Purpose::Nobody, write, (0, PATIENCE_MS))?;
+        }
+        self.end_process(index);
+        let delay = self.rng.within(200, 3_000);
+        self.after(delay, Event::Start(index));
+        Ok(())
+    }
+}

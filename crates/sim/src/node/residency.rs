@@ -1,0 +1,150 @@
+//! A cell in memory: its database (the list of operations applied), what of it is captured, and its outputs.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use holdfast_core::compaction::{ChainSize, Compaction, CompactionTriggers};
+use holdfast_core::gate::{Gate, OutputId};
+use holdfast_core::ownership::OwnerView;
+use holdfast_types::{Position, Txid};
+
+use super::{Closing, LocalFile};
+use crate::bucket::{Body, Cell, Key, Level, OpId};
+use crate::event::Request;
+
+/// Small bounds, so that every run compacts and snapshots.
+const TRIGGERS: CompactionTriggers = CompactionTriggers {
+    txids_max: 4,
+    bytes_max: 1 << 20,
+    chain_factor: 1_000,
+    chain_bytes_min: 1 << 20,
+    chain_files_max: 7,
+    retry_ms_min: 500,
+    retry_ms_max: 4_000,
+};
+
+/// An output that waits for its proof.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    /// Whose.
+    pub(crate) request: Request,
+    /// How many operations it reveals.
+    pub(crate) revealed_len: usize,
+}
+
+/// A resident cell.
+#[derive(Debug)]
+pub(crate) struct Residency {
+    pub(crate) owner: OwnerView,
+    pub(crate) version: u64,
+    pub(crate) base: Option<Position>,
+    pub(crate) gate: Gate,
+    pub(crate) compaction: Compaction,
+    pub(crate) state: Vec<OpId>,
+    pub(crate) captured: Txid,
+    pub(crate) captured_len: usize,
+    /// A commit that left no page behind awaits its capture.
+    pub(crate) is_touched: bool,
+    /// How many operations each transaction of the epoch ends with.
+    lens: BTreeMap<Txid, usize>,
+    pub(crate) outputs: BTreeMap<OutputId, Output>,
+    outputs_given: u64,
+    pub(crate) closing: Option<Closing>,
+}
+
+impl Residency {
+    pub(crate) fn new(
+        owner: OwnerView,
+        version: u64,
+        base: Option<Position>,
+        (state, chain): (Vec<OpId>, ChainSize),
+    ) -> Self {
+        let restored = base.map_or(Txid::ZERO, |base| base.txid);
+        let gate = Gate::new(owner.node.clone(), owner.session, owner.epoch, restored);
+        Self {
+            gate,
+            compaction: Compaction::new(TRIGGERS, restored, chain),
+            base,
+            owner,
+            version,
+            captured: restored,
+            captured_len: state.len(),
+            is_touched: false,
+            lens: BTreeMap::from([(restored, state.len())]),
+            state,
+            outputs: BTreeMap::new(),
+            outputs_given: 0,
+            closing: None,
+        }
+    }
+
+    /// The highest transaction that an output may reveal now.
+    pub(crate) fn ticket(&self) -> Txid {
+        let is_dirty = self.is_touched || self.state.len() > self.captured_len;
+        if is_dirty { self.captured.next() } else { self.captured }
+    }
+
+    pub(crate) fn new_output(&mut self, output: Output) -> OutputId {
+        self.outputs_given += 1;
+        let id = OutputId(self.outputs_given);
+        self.outputs.insert(id, output);
+        id
+    }
+
+    /// Captures everything committed as one transaction; none when there is nothing.
+    pub(crate) fn capture(&mut self) -> Option<Txid> {
+        self.is_touched = false;
+        if self.state.len() == self.captured_len {
+            return None;
+        }
+        self.captured = self.captured.next();
+        self.captured_len = self.state.len();
+        self.lens.insert(self.captured, self.captured_len);
+        Some(self.captured)
+    }
+
+    /// The first transaction of the epoch, and the one that first holds so many operations.
+    pub(crate) fn transactions_of(&self, len: usize) -> (Txid, Txid) {
+        let (restored, _) = self.lens.first_key_value().expect("the restored position is there");
+        let holding = self.lens.iter().find(|(_, held)| **held >= len).map(|(txid, _)| *txid);
+        (restored.next(), holding.unwrap_or_else(|| self.captured.next()))
+    }
+
+    fn ops_of(&self, txid: Txid) -> Vec<OpId> {
+        let before = txid.previous().expect("transactions count from 1");
+        self.state[self.lens[&before]..self.lens[&txid]].to_vec()
+    }
+
+    /// The object of a range of the epoch's transactions.
+    pub(crate) fn file(&self, cell: Cell, level: Level, (min, max): (Txid, Txid)) -> (Key, Body) {
+        let key = |min| Key::File(cell, self.owner.epoch, level, min, max);
+        if level == Level::Snapshot {
+            return (key(Txid::new(1)), Body::Snapshot(self.state[..self.lens[&max]].into()));
+        }
+        let txids = std::iter::successors(Some(min), |txid| (*txid < max).then(|| txid.next()));
+        let transactions: Vec<_> = txids.map(|txid| (txid, self.ops_of(txid))).collect();
+        (key(min), Body::Transactions(Rc::from(transactions)))
+    }
+
+    /// Whether everything committed is covered and nothing waits.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.gate.waiting_len() == 0
+            && self.gate.covered() == self.captured
+            && !self.is_touched
+            && self.state.len() == self.captured_len
+    }
+
+    /// The position of the database; none when it is not exactly at one.
+    fn position(&self) -> Option<Position> {
+        let is_exact = !self.is_touched && self.state.len() == self.captured_len;
+        let wrote = self.lens.len() > 1;
+        let position =
+            if wrote { Some(Position { epoch: self.owner.epoch, txid: self.captured }) } else { self.base };
+        position.filter(|_| is_exact)
+    }
+
+    /// What stays in the directory when the process ends; nothing when the database is not at a position.
+    pub(crate) fn into_local_file(self) -> Option<LocalFile> {
+        Some(LocalFile { position: self.position()?, state: self.state })
+    }
+}

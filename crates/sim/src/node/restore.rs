@@ -1,0 +1,360 @@
+//! A restore: the core's walk over the epochs, a plan of each epoch's files from a listing that may be stale, and their
+//! application. Level-0 keys are known in advance, so a file that the listing lacks is asked for by name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use holdfast_core::lineage::{
+    Chain, Lineage, LineageEffect, LineageEvent, OpenerView, Segment, SegmentStart,
+};
+use holdfast_core::ownership::{OwnerView, Previous};
+use holdfast_types::{Epoch, Txid};
+
+use super::{LocalFile, Phase, Purpose, Slot, Step};
+use crate::bucket::{Body, Cell, Key, Level, OpId, Operation, Reply};
+use crate::event::Outcome;
+use crate::violation::Violation;
+use crate::world::World;
+
+const PATIENCE_MS: u64 = 2_500;
+/// Failed calls before an activation is given up.
+const FAILURES_MAX: u32 = 6;
+const RETRY_PAUSE_MS: u64 = 100;
+
+/// A restore under way.
+#[derive(Debug)]
+pub(crate) struct Restoring {
+    pub(crate) owner: OwnerView,
+    pub(crate) version: u64,
+    lineage: Lineage,
+    local: Option<LocalFile>,
+    /// Newest first.
+    plans: Vec<EpochPlan>,
+    step: RestoreStep,
+    asked: (Operation, Step),
+    failures: u32,
+}
+
+#[derive(Debug)]
+enum RestoreStep {
+    Openers { left: Vec<Epoch>, read: Vec<(Epoch, Option<OpenerView>)> },
+    Listing(Segment),
+    Tail { segment: Segment, listed: Listed, plan: EpochPlan },
+    Files(Chain),
+}
+
+/// One epoch's files, in order.
+#[derive(Clone, Debug)]
+struct EpochPlan {
+    epoch: Epoch,
+    after: Txid,
+    start: SegmentStart,
+    files: Vec<Key>,
+    end: Txid,
+}
+
+/// An epoch's listing.
+#[derive(Clone, Debug, Default)]
+struct Listed {
+    zero: BTreeSet<Txid>,
+    /// Last transaction of the files that start at a transaction.
+    one: BTreeMap<Txid, Vec<Txid>>,
+    snapshots: BTreeSet<Txid>,
+}
+
+impl World {
+    pub(crate) fn start_restore(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        mut slot: Slot,
+        (owner, version, _): (OwnerView, u64, Previous),
+    ) -> Result<(), Violation> {
+        let local = self.nodes[index].disk.remove(&cell);
+        let position = local.as_ref().map(|local| local.position);
+        let (lineage, effect) = Lineage::start(owner.epoch, owner.floor, position);
+        let step = RestoreStep::Openers { left: Vec::new(), read: Vec::new() };
+        let asked = (Operation::GetAll(Vec::new()), Step::Files);
+        let plans = Vec::new();
+        slot.phase =
+            Phase::Restoring(Restoring { owner, version, lineage, local, plans, step, asked, failures: 0 });
+        self.run_lineage_effect(index, cell, slot, effect)
+    }
+
+    fn run_lineage_effect(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        mut slot: Slot,
+        effect: LineageEffect,
+    ) -> Result<(), Violation> {
+        let Phase::Restoring(restoring) = &mut slot.phase else { unreachable!("a restore's effect") };
+        match effect {
+            LineageEffect::ReadOpeners(mut left) => {
+                left.reverse();
+                let first = *left.last().expect("at least one opener is asked for");
+                restoring.step = RestoreStep::Openers { left, read: Vec::new() };
+                restoring.asked = (Operation::Get(Key::Opener(cell, first)), Step::Opener);
+            }
+            LineageEffect::PlanEpoch(segment) => {
+                restoring.step = RestoreStep::Listing(segment);
+                restoring.asked = (Operation::List(cell, segment.epoch), Step::List);
+            }
+            LineageEffect::Finish(chain) => {
+                restoring.plans.reverse();
+                let files = restoring.plans.iter().flat_map(|plan| plan.files.clone()).collect();
+                restoring.step = RestoreStep::Files(chain);
+                restoring.asked = (Operation::GetAll(files), Step::Files);
+            }
+            LineageEffect::Fail(error) => {
+                return self.on_no_chain(index, cell, slot, &error.to_string());
+            }
+        }
+        self.ask(index, cell, slot, 0)
+    }
+
+    fn ask(&mut self, index: usize, cell: Cell, slot: Slot, pause_ms: u64) -> Result<(), Violation> {
+        let Phase::Restoring(restoring) = &slot.phase else { unreachable!("a restore asks") };
+        let (operation, step) = restoring.asked.clone();
+        self.call(index, Purpose::Cell(cell, slot.stay, step), operation, (pause_ms, PATIENCE_MS))?;
+        self.put_slot(index, cell, slot);
+        Ok(())
+    }
+
+    pub(crate) fn on_restore_reply(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        mut slot: Slot,
+        reply: Reply,
+    ) -> Result<(), Violation> {
+        let Phase::Restoring(restoring) = &mut slot.phase else { unreachable!("a restore's reply") };
+        if matches!(reply, Reply::Failed) {
+            restoring.failures += 1;
+            if restoring.failures >= FAILURES_MAX {
+                return self.drop_slot(index, slot, &Outcome::Refused);
+            }
+            return self.ask(index, cell, slot, RETRY_PAUSE_MS);
+        }
+        let placeholder = RestoreStep::Openers { left: Vec::new(), read: Vec::new() };
+        let step = std::mem::replace(&mut restoring.step, placeholder);
+        match (step, reply) {
+            (RestoreStep::Openers { mut left, mut read }, Reply::Object(found)) => {
+                let opener = found.map(|(body, _)| match body {
+                    Body::Opener(opener) => opener,
+                    other => unreachable!("not an opener: {other:?}"),
+                });
+                read.push((left.pop().expect("one was asked for"), opener));
+                if let Some(next) = left.last() {
+                    restoring.asked = (Operation::Get(Key::Opener(cell, *next)), Step::Opener);
+                    restoring.step = RestoreStep::Openers { left, read };
+                    return self.ask(index, cell, slot, 0);
+                }
+                let effect = restoring.lineage.on(LineageEvent::OpenersRead(read));
+                self.run_lineage_effect(index, cell, slot, effect)
+            }
+            (RestoreStep::Listing(segment), Reply::Keys(keys)) => {
+                let listed = Listed::new(&keys);
+                let plan = EpochPlan::start(cell, &segment, &listed);
+                self.go_on_planning(index, cell, slot, (segment, listed, plan))
+            }
+            (RestoreStep::Tail { segment, listed, mut plan }, Reply::Object(found)) => match found {
+                Some(_) => {
+                    plan.push(cell, Level::Zero, plan.end.next());
+                    self.go_on_planning(index, cell, slot, (segment, listed, plan))
+                }
+                None => self.on_planned(index, cell, slot, plan),
+            },
+            (RestoreStep::Files(chain), Reply::Objects(bodies)) => {
+                self.on_files(index, cell, slot, &chain, bodies)
+            }
+            (step, reply) => unreachable!("{reply:?} does not answer {step:?}"),
+        }
+    }
+
+    /// Extends an epoch's plan as far as the listing goes, then asks for the next key by name where that decides.
+    fn go_on_planning(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        mut slot: Slot,
+        (segment, listed, mut plan): (Segment, Listed, EpochPlan),
+    ) -> Result<(), Violation> {
+        loop {
+            let next = plan.end.next();
+            if segment.clip == Some(plan.end) {
+                return self.on_planned(index, cell, slot, plan);
+            }
+            if let Some(max) = listed.longest_from(next, segment.clip) {
+                plan.push(cell, Level::One, max);
+            } else if listed.zero.contains(&next) || segment.clip.is_some() {
+                plan.push(cell, Level::Zero, next);
+            } else if segment.confirm_tail {
+                let Phase::Restoring(restoring) = &mut slot.phase else { unreachable!("a restore plans") };
+                let key = Key::File(cell, segment.epoch, Level::Zero, next, next);
+                restoring.asked = (Operation::Get(key), Step::Tail);
+                restoring.step = RestoreStep::Tail { segment, listed, plan };
+                return self.ask(index, cell, slot, 0);
+            } else {
+                return self.on_planned(index, cell, slot, plan);
+            }
+        }
+    }
+
+    fn on_planned(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        mut slot: Slot,
+        plan: EpochPlan,
+    ) -> Result<(), Violation> {
+        let Phase::Restoring(restoring) = &mut slot.phase else { unreachable!("a restore plans") };
+        let event = LineageEvent::EpochPlanned { start: plan.start, end: plan.end };
+        restoring.plans.push(plan);
+        let effect = restoring.lineage.on(event);
+        self.run_lineage_effect(index, cell, slot, effect)
+    }
+
+    fn on_files(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        slot: Slot,
+        chain: &Chain,
+        bodies: Vec<Option<Body>>,
+    ) -> Result<(), Violation> {
+        let Phase::Restoring(restoring) = &slot.phase else { unreachable!("a restore's files") };
+        let planned: Vec<Epoch> = restoring.plans.iter().map(|plan| plan.epoch).collect();
+        let in_chain: Vec<Epoch> = chain.segments.iter().map(|segment| segment.epoch).collect();
+        assert_eq!(planned, in_chain, "what was planned is the chain");
+        let mut state = Vec::new();
+        let mut bodies = bodies.into_iter();
+        for plan in &restoring.plans {
+            let local = restoring.local.as_ref();
+            if let Err(missing) = plan.apply(&mut state, local, &mut bodies) {
+                return self.on_missing(index, cell, slot, &missing);
+            }
+        }
+        let files = restoring.plans.iter().map(|plan| plan.files.len()).sum();
+        let epoch = restoring.owner.epoch;
+        self.trace.line(self.now, format_args!("n{index} restored {cell:?} {:?} {state:?}", chain.end));
+        self.checkers.chain.on_restored(cell, chain.end, &state)?;
+        self.checkers.durability.on_restored(cell, epoch, &state)?;
+        self.checkers.purge.on_seen(cell, epoch, &state)?;
+        self.open_epoch(index, cell, slot, chain.end, (state, files))
+    }
+
+    /// A file that must be there is not. Another may hold the same, which a stale listing did not name: then the next
+    /// attempt finds it.
+    fn on_missing(&mut self, index: usize, cell: Cell, slot: Slot, missing: &Key) -> Result<(), Violation> {
+        let Key::File(_, epoch, _, _, txid) = missing else { unreachable!("a file's key") };
+        if self.bucket.has_transaction(cell, *epoch, *txid) {
+            return self.drop_slot(index, slot, &Outcome::Refused);
+        }
+        self.on_no_chain(index, cell, slot, &format!("{missing:?} is missing"))
+    }
+
+    /// No chain. A newer claim's purge may have deleted what was being read; otherwise this must not happen.
+    fn on_no_chain(&mut self, index: usize, cell: Cell, slot: Slot, why: &str) -> Result<(), Violation> {
+        let Phase::Restoring(restoring) = &slot.phase else { unreachable!("a restore fails") };
+        let epoch = restoring.owner.epoch;
+        if self.epoch_now(cell) == epoch {
+            self.checkers.chain.on_broken(cell, epoch, why)?;
+        }
+        self.drop_slot(index, slot, &Outcome::Refused)
+    }
+}
+
+impl Listed {
+    fn new(keys: &[Key]) -> Self {
+        let mut listed = Self::default();
+        for key in keys {
+            match key {
+                Key::File(_, _, Level::Zero, txid, _) => {
+                    listed.zero.insert(*txid);
+                }
+                Key::File(_, _, Level::One, min, max) => listed.one.entry(*min).or_default().push(*max),
+                Key::File(_, _, Level::Snapshot, _, at) => {
+                    listed.snapshots.insert(*at);
+                }
+                Key::Lease(_) | Key::Owner(_) | Key::Opener(..) => {}
+            }
+        }
+        listed
+    }
+
+    /// The longest file of level 1 that begins here and does not reach beyond the clip.
+    fn longest_from(&self, min: Txid, clip: Option<Txid>) -> Option<Txid> {
+        let ends = self.one.get(&min)?.iter().copied();
+        ends.filter(|max| clip.is_none_or(|clip| *max <= clip)).max()
+    }
+
+    fn newest(&self) -> Txid {
+        let zero = self.zero.last().copied();
+        let one = self.one.values().flatten().max().copied();
+        zero.max(one).max(self.snapshots.last().copied()).unwrap_or_default()
+    }
+}
+
+impl EpochPlan {
+    /// Begins at the local file where the epoch is known to have reached it, else at the newest usable snapshot, else at
+    /// the epoch's base.
+    fn start(cell: Cell, segment: &Segment, listed: &Listed) -> Self {
+        let usable = |at: &Txid| segment.clip.is_none_or(|clip| *at <= clip);
+        let snapshot = listed.snapshots.iter().copied().rfind(usable);
+        let reached = listed.newest().max(segment.clip.unwrap_or_default()).max(segment.after);
+        let local = segment.local.filter(|local| *local <= reached);
+        let (start, end) = match (local, snapshot) {
+            (Some(local), snapshot) if snapshot.is_none_or(|at| at <= local) => (SegmentStart::Local, local),
+            (_, Some(at)) => (SegmentStart::Snapshot, at),
+            (_, None) => (SegmentStart::Base, segment.after),
+        };
+        let mut plan = Self { epoch: segment.epoch, after: segment.after, start, files: Vec::new(), end };
+        if start == SegmentStart::Snapshot {
+            plan.files.push(Key::File(cell, segment.epoch, Level::Snapshot, Txid::new(1), end));
+        }
+        plan
+    }
+
+    fn push(&mut self, cell: Cell, level: Level, max: Txid) {
+        let min = if level == Level::Zero { max } else { self.end.next() };
+        self.files.push(Key::File(cell, self.epoch, level, min, max));
+        self.end = max;
+    }
+
+    /// Applies the epoch's files to the state at its start.
+    fn apply(
+        &self,
+        state: &mut Vec<OpId>,
+        local: Option<&LocalFile>,
+        bodies: &mut impl Iterator<Item = Option<Body>>,
+    ) -> Result<(), Key> {
+        let mut at = self.after;
+        if self.start == SegmentStart::Local {
+            let local = local.expect("a plan that starts locally has a local file");
+            *state = local.state.clone();
+            at = local.position.txid;
+        }
+        for key in &self.files {
+            match bodies.next().expect("an answer for each key").ok_or_else(|| key.clone())? {
+                Body::Snapshot(all) => {
+                    *state = all.to_vec();
+                    let Key::File(_, _, _, _, max) = key else { unreachable!("a file's key") };
+                    at = *max;
+                }
+                Body::Transactions(transactions) => apply_transactions(state, &mut at, &transactions),
+                other => unreachable!("not a file: {other:?}"),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn apply_transactions(state: &mut Vec<OpId>, at: &mut Txid, transactions: &Rc<[(Txid, Vec<OpId>)]>) {
+    let from = *at;
+    for (txid, ops) in transactions.iter().filter(|(txid, _)| *txid > from) {
+        assert_eq!(*txid, at.next(), "a plan has no gap");
+        state.extend(ops);
+        *at = *txid;
+    }
+}

@@ -1,0 +1,261 @@
+//! A cell serves: events run one at a time, and each output leaves when the core's gate lets it.
+
+use std::collections::VecDeque;
+
+use holdfast_core::compaction::{CompactionEvent, CompactionWork};
+use holdfast_core::gate::{GateEffect, GateEvent};
+use holdfast_types::{Millis, Position, Txid};
+
+use super::residency::Output;
+use super::{Phase, Purpose, Residency, Slot, Step};
+use crate::bucket::{Body, Cell, Key, Level, Operation, Reply};
+use crate::event::{Ask, Outcome, Request, Stay, Timer};
+use crate::violation::Violation;
+use crate::world::World;
+
+const UPLOAD_PATIENCE_MS: u64 = 2_500;
+const READ_PATIENCE_MS: u64 = 1_500;
+const RETRY_PAUSE_MS: u64 = 100;
+const RETRY_PAUSE_MS_MAX: u64 = 1_000;
+/// Time that an output is given, in milliseconds.
+const OUTPUT_PATIENCE_MS: (u64, u64) = (3_000, 8_000);
+
+impl World {
+    /// Runs one event of a serving cell.
+    pub(crate) fn run_request(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        mut slot: Slot,
+        request: Request,
+    ) -> Result<(), Violation> {
+        if !self.may_act(index) {
+            self.respond(request, Outcome::Refused);
+            self.put_slot(index, cell, slot);
+            return Ok(());
+        }
+        let session = self.nodes[index].session().expect("checked");
+        let now = self.nodes[index].clock.read(self.now).monotonic;
+        self.checkers.fence.on_act(session, now, "an event")?;
+        let Phase::Serving(residency) = &mut slot.phase else { unreachable!("the cell serves") };
+        match request.ask {
+            Ask::Write(op) => {
+                residency.state.push(op);
+                self.checkers.purge.on_ran(op, residency.owner.epoch);
+            }
+            Ask::Touch => residency.is_touched = true,
+            Ask::Read | Ask::Purge => {}
+        }
+        let ticket = residency.ticket();
+        let output = residency.new_output(Output { request, revealed_len: residency.state.len() });
+        let (low, high) = OUTPUT_PATIENCE_MS;
+        let deadline = now.plus(self.rng.within(low, high));
+        self.start_timer_at(index, deadline, Timer::OutputDeadline(cell, slot.stay));
+        self.gate_event(index, cell, slot, GateEvent::OutputReady { output, ticket, deadline })
+    }
+
+    pub(crate) fn on_output_deadline(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        slot: Slot,
+    ) -> Result<(), Violation> {
+        if matches!(slot.phase, Phase::Serving(_)) {
+            return self.gate_event(index, cell, slot, GateEvent::Tick);
+        }
+        self.put_slot(index, cell, slot);
+        Ok(())
+    }
+
+    pub(crate) fn on_upload_reply(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        mut slot: Slot,
+        txid: Txid,
+        reply: &Reply,
+    ) -> Result<(), Violation> {
+        let is_done = matches!(reply, Reply::Done);
+        let Phase::Serving(residency) = &mut slot.phase else { unreachable!("uploads end before a release") };
+        if is_done {
+            let event = CompactionEvent::Uploaded { txid, len: 100, database_len: 1 << 20 };
+            let now = self.nodes[index].clock.read(self.now).monotonic;
+            let work = residency.compaction.on(event, now);
+            self.start_compaction(index, cell, (slot.stay, residency), work)?;
+        }
+        let event = if is_done { GateEvent::Uploaded { txid } } else { GateEvent::UploadFailed { txid } };
+        self.gate_event(index, cell, slot, event)
+    }
+
+    pub(crate) fn on_proof_reply(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        slot: Slot,
+        reply: Reply,
+    ) -> Result<(), Violation> {
+        let event = match reply {
+            Reply::Object(Some((Body::Owner(owner), _))) => GateEvent::OwnerRead { owner: Some(owner) },
+            Reply::Object(_) => GateEvent::OwnerRead { owner: None },
+            _ => GateEvent::OwnerUnreadable,
+        };
+        self.gate_event(index, cell, slot, event)
+    }
+
+    /// Gives the gate an event and does what it asks.
+    fn gate_event(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        mut slot: Slot,
+        event: GateEvent,
+    ) -> Result<(), Violation> {
+        let Phase::Serving(residency) = &mut slot.phase else { unreachable!("a gate serves") };
+        let now = self.nodes[index].clock.read(self.now).monotonic;
+        let authority_until = self.nodes[index].process.as_ref().expect("checked").authority_until;
+        let mut effects: VecDeque<GateEffect> = residency.gate.on(event, now, authority_until).into();
+        let mut is_discarded = false;
+        while let Some(effect) = effects.pop_front() {
+            match effect {
+                GateEffect::Capture => {
+                    let txid = self.capture(cell, residency)?;
+                    effects.extend(residency.gate.on(GateEvent::Captured { txid }, now, authority_until));
+                }
+                GateEffect::Discard { cause } => {
+                    self.trace.line(self.now, format_args!("n{index} discards {cell:?}: {}", cause.name()));
+                    is_discarded = true;
+                }
+                GateEffect::Release { output, .. } => {
+                    let output = residency.outputs.remove(&output).expect("an output leaves once");
+                    self.let_out(index, cell, (residency, now), output)?;
+                }
+                GateEffect::Fail { .. } => self.fail_outputs(residency, &[effect]),
+                GateEffect::Upload { .. } | GateEffect::ReadOwner { .. } => {
+                    self.call_for_gate(index, cell, (slot.stay, residency), &effect)?;
+                }
+            }
+        }
+        if is_discarded {
+            return self.drop_slot(index, slot, &Outcome::Refused);
+        }
+        self.put_slot(index, cell, slot);
+        self.go_on_closing(index, cell)
+    }
+
+    fn capture(&mut self, cell: Cell, residency: &mut Residency) -> Result<Option<Txid>, Violation> {
+        let txid = residency.capture();
+        if let Some(txid) = txid {
+            let at = Position { epoch: residency.owner.epoch, txid };
+            self.checkers.chain.on_captured(cell, at, &residency.state)?;
+        }
+        Ok(txid)
+    }
+
+    fn call_for_gate(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        (stay, residency): (Stay, &Residency),
+        effect: &GateEffect,
+    ) -> Result<(), Violation> {
+        let pause = |attempt: u32| match attempt.checked_sub(1) {
+            None => 0,
+            Some(failures) => (RETRY_PAUSE_MS << failures.min(8)).min(RETRY_PAUSE_MS_MAX),
+        };
+        match *effect {
+            GateEffect::Upload { txid, attempt } => {
+                let (key, body) = residency.file(cell, Level::Zero, (txid, txid));
+                let purpose = Purpose::Cell(cell, stay, Step::Upload(txid));
+                self.call(index, purpose, Operation::Put(key, body), (pause(attempt), UPLOAD_PATIENCE_MS))
+            }
+            GateEffect::ReadOwner { attempt } => {
+                let purpose = Purpose::Cell(cell, stay, Step::ProofOwner);
+                let read = Operation::Get(Key::Owner(cell));
+                self.call(index, purpose, read, (pause(attempt), READ_PATIENCE_MS))?;
+                if self.nodes[index].is_pause_armed {
+                    self.pause_now(index);
+                }
+                Ok(())
+            }
+            _ => unreachable!("not a call"),
+        }
+    }
+
+    fn let_out(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        (residency, now): (&Residency, Millis),
+        output: Output,
+    ) -> Result<(), Violation> {
+        let session = self.nodes[index].session().expect("checked");
+        self.checkers.fence.on_act(session, now, "an output")?;
+        let epoch = residency.owner.epoch;
+        let state = &residency.state[..output.revealed_len];
+        let transactions = residency.transactions_of(output.revealed_len);
+        self.checkers.durability.on_revealed(cell, epoch, state, transactions)?;
+        self.checkers.purge.on_seen(cell, epoch, state)?;
+        self.respond(output.request, Outcome::Ran(epoch, state.to_vec()));
+        Ok(())
+    }
+
+    /// Tells the callers of failed outputs that the outcome is unknown.
+    pub(crate) fn fail_outputs(&mut self, residency: &mut Residency, effects: &[GateEffect]) {
+        for effect in effects {
+            if let GateEffect::Fail { output, .. } = effect {
+                let output = residency.outputs.remove(output).expect("an output fails once");
+                self.respond(output.request, Outcome::Unknown);
+            }
+        }
+    }
+
+    /// Fails every output of a stay that ends here and now.
+    pub(crate) fn give_up_outputs(&mut self, index: usize, mut slot: Slot) {
+        let now = self.nodes[index].clock.read(self.now).monotonic;
+        if let Phase::Serving(residency) = &mut slot.phase {
+            let effects = residency.gate.on(GateEvent::Fenced, now, Millis::ZERO);
+            self.fail_outputs(residency, &effects);
+        }
+    }
+
+    fn start_compaction(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        (stay, residency): (Stay, &Residency),
+        work: Option<CompactionWork>,
+    ) -> Result<(), Violation> {
+        let (level, min, max) = match work {
+            None => return Ok(()),
+            Some(CompactionWork::Compact { min, max }) => (Level::One, min, max),
+            // A snapshot is of the database as it is, which may be ahead of what is uploaded.
+            Some(CompactionWork::Snapshot { .. }) => {
+                (Level::Snapshot, residency.captured, residency.captured)
+            }
+        };
+        let (key, body) = residency.file(cell, level, (min, max));
+        let purpose = Purpose::Cell(cell, stay, Step::Compaction(max));
+        let pause = self.rng.below(400);
+        self.call(index, purpose, Operation::Put(key, body), (pause, UPLOAD_PATIENCE_MS))
+    }
+
+    pub(crate) fn on_compaction_reply(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        mut slot: Slot,
+        max: Txid,
+        reply: &Reply,
+    ) -> Result<(), Violation> {
+        if let Phase::Serving(residency) = &mut slot.phase {
+            let is_done = matches!(reply, Reply::Done);
+            let event =
+                if is_done { CompactionEvent::Done { len: 200, max } } else { CompactionEvent::Failed };
+            let now = self.nodes[index].clock.read(self.now).monotonic;
+            let work = residency.compaction.on(event, now);
+            self.start_compaction(index, cell, (slot.stay, residency), work)?;
+        }
+        self.put_slot(index, cell, slot);
+        Ok(())
+    }
+}

@@ -1,0 +1,233 @@
+//! What a run consists of: sizes, clocks, weather, and how often which fault strikes.
+
+use crate::rng::Rng;
+use crate::weather::Weather;
+
+/// TTL of a lease, in milliseconds.
+pub const TTL_MS: u64 = 10_000;
+/// How far two clocks may differ, in milliseconds.
+pub const CLOCK_SKEW_MAX_MS: u64 = 500;
+
+/// A kind of run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Scenario {
+    /// No faults.
+    Calm,
+    /// Processes die at any step and come back.
+    Crashes,
+    /// Processes are stopped and continued.
+    Pauses,
+    /// The store loses requests and answers, is late and ambiguous, and lists late.
+    Lossy,
+    /// The store is away for up to 1.5 s at a time; nobody may stop for it.
+    ShortOutages,
+    /// The store is away for longer than a write waits.
+    LongOutages,
+    /// Clocks differ as far as allowed, drift and step.
+    Skew,
+    /// Clocks differ by more than allowed: only proofs protect.
+    BeyondSkew,
+    /// Cells are given up, put to sleep and woken; nodes drain.
+    Drains,
+    /// Two directories claim one node name.
+    SameName,
+    /// Cells are purged while late uploads land.
+    Purges,
+    /// All of it at once, clocks within bounds.
+    Everything,
+}
+
+/// Every scenario.
+pub const ALL: [Scenario; 12] = [
+    Scenario::Calm,
+    Scenario::Crashes,
+    Scenario::Pauses,
+    Scenario::Lossy,
+    Scenario::ShortOutages,
+    Scenario::LongOutages,
+    Scenario::Skew,
+    Scenario::BeyondSkew,
+    Scenario::Drains,
+    Scenario::SameName,
+    Scenario::Purges,
+    Scenario::Everything,
+];
+
+impl Scenario {
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> String {
+        use clap::ValueEnum;
+        self.to_possible_value().expect("every scenario has a name").get_name().to_owned()
+    }
+}
+
+/// A fault that a person or the machine causes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A process dies; it is started again later.
+    Crash,
+    /// A process is stopped for a while.
+    Pause,
+    /// The store is away for a while.
+    Outage,
+    /// A node gives up its cells and its lease, and is started again.
+    Drain,
+    /// A node gives up one cell.
+    Release,
+    /// A node puts one cell to sleep: still owned, not in memory.
+    Sleep,
+    /// An operator purges a cell.
+    Purge,
+    /// A wall clock is set anew, within the scenario's bound.
+    ClockStep,
+}
+
+/// The decided sizes and odds of one run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Node processes.
+    pub nodes: usize,
+    /// Cells.
+    pub cells: u8,
+    /// Clients, each with one request at a time.
+    pub clients: usize,
+    /// When faults and clients stop, true time in milliseconds.
+    pub faults_until_ms: u64,
+    /// The store and the network until then.
+    pub weather: Weather,
+    /// Faults, with their weights.
+    pub faults: Vec<(Fault, u64)>,
+    /// Longest pause between faults, in milliseconds.
+    pub fault_every_ms_max: u64,
+    /// Longest outage, in milliseconds.
+    pub outage_ms_max: u64,
+    /// How far a wall clock may be off the truth, in milliseconds.
+    pub wall_off_ms_max: u64,
+    /// Chance, in millionths, that a process dies right after a step.
+    pub step_crash_ppm: u64,
+    /// Whether two nodes share a name.
+    pub has_twins: bool,
+    /// Whether clocks keep the bound that leases rely on.
+    pub clocks_in_bounds: bool,
+    /// Whether a session may lose its lease at all.
+    pub may_fence: bool,
+}
+
+/// The bound of half a skew, less what drift makes of a TTL.
+const WALL_OFF_IN_BOUNDS_MS: u64 = CLOCK_SKEW_MAX_MS / 2 - 10;
+
+impl Plan {
+    /// Decides the sizes of a run.
+    #[must_use]
+    pub fn new(scenario: Scenario, rng: &mut Rng) -> Self {
+        let mut plan = Self {
+            nodes: 2 + rng.index(3),
+            cells: 1 + rng.byte() % 3,
+            clients: 2 + rng.index(4),
+            faults_until_ms: rng.within(30_000, 70_000),
+            weather: Weather::CALM,
+            faults: Vec::new(),
+            fault_every_ms_max: 8_000,
+            outage_ms_max: 1_500,
+            wall_off_ms_max: 20,
+            step_crash_ppm: 0,
+            has_twins: false,
+            clocks_in_bounds: true,
+            may_fence: true,
+        };
+        plan.weather.list_stale_ms_max = 3_000;
+        plan.shape(scenario);
+        // Half of the runs have a store far away, so that much is under way at any moment.
+        if rng.chance(500) {
+            plan.weather.latency_ms_max = 90;
+        }
+        plan
+    }
+
+    fn shape(&mut self, scenario: Scenario) {
+        match scenario {
+            Scenario::Calm => {
+                self.may_fence = false;
+                self.weather.list_stale_ms_max = 0;
+            }
+            Scenario::Crashes => {
+                self.faults = vec![(Fault::Crash, 1)];
+                self.step_crash_ppm = 150;
+            }
+            Scenario::Pauses => self.faults = vec![(Fault::Pause, 4), (Fault::Crash, 1)],
+            Scenario::Lossy => {
+                self.weather = stormy();
+                self.faults = vec![(Fault::Crash, 1), (Fault::Sleep, 2)];
+            }
+            Scenario::ShortOutages => {
+                self.may_fence = false;
+                self.faults = vec![(Fault::Outage, 1)];
+                self.fault_every_ms_max = 12_000;
+            }
+            Scenario::LongOutages => {
+                self.faults = vec![(Fault::Outage, 3), (Fault::Crash, 1), (Fault::Sleep, 1)];
+                self.outage_ms_max = 14_000;
+                self.fault_every_ms_max = 15_000;
+            }
+            Scenario::Skew => {
+                self.wall_off_ms_max = WALL_OFF_IN_BOUNDS_MS;
+                self.faults = vec![(Fault::ClockStep, 2), (Fault::Pause, 2), (Fault::Crash, 1)];
+            }
+            Scenario::BeyondSkew => {
+                self.wall_off_ms_max = 30_000;
+                self.clocks_in_bounds = false;
+                self.faults = vec![(Fault::ClockStep, 1), (Fault::Pause, 1), (Fault::Crash, 1)];
+                self.weather.late = 5;
+            }
+            Scenario::Drains => {
+                self.faults = vec![(Fault::Drain, 1), (Fault::Release, 3), (Fault::Sleep, 3)];
+                self.fault_every_ms_max = 3_000;
+                self.weather.answer_lost = 5;
+            }
+            Scenario::SameName => {
+                self.has_twins = true;
+                self.faults = vec![(Fault::Pause, 3), (Fault::Crash, 2)];
+            }
+            Scenario::Purges => {
+                self.faults =
+                    vec![(Fault::Purge, 3), (Fault::Sleep, 2), (Fault::Release, 1), (Fault::Crash, 1)];
+                self.weather = Weather { late: 10, ..stormy() };
+                self.fault_every_ms_max = 4_000;
+            }
+            Scenario::Everything => self.shape_everything(),
+        }
+    }
+
+    fn shape_everything(&mut self) {
+        self.weather = stormy();
+        self.wall_off_ms_max = WALL_OFF_IN_BOUNDS_MS;
+        self.step_crash_ppm = 30;
+        self.has_twins = self.nodes > 2;
+        self.fault_every_ms_max = 5_000;
+        self.outage_ms_max = 8_000;
+        self.faults = vec![
+            (Fault::Crash, 3),
+            (Fault::Pause, 4),
+            (Fault::Outage, 2),
+            (Fault::Drain, 1),
+            (Fault::Release, 2),
+            (Fault::Sleep, 2),
+            (Fault::Purge, 1),
+            (Fault::ClockStep, 2),
+        ];
+    }
+}
+
+fn stormy() -> Weather {
+    Weather {
+        slow: 20,
+        request_lost: 10,
+        answer_lost: 15,
+        late: 8,
+        ambiguous: 20,
+        list_stale_ms_max: 5_000,
+        message_lost: 5,
+        ..Weather::CALM
+    }
+}

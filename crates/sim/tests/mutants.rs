@@ -1,0 +1,75 @@
+//! Each broken variant of the core must be found within a bounded number of seeds: otherwise the world or a checker is too
+//! weak. The switch is one for the process, so the tests of this file take turns.
+
+use std::sync::{Mutex, PoisonError};
+
+use holdfast_core::mutant::{ALL, Mutant, activate};
+use holdfast_sim::run::run;
+use holdfast_sim::scenario::Scenario;
+
+/// Runs in which a mutant must be found.
+const RUNS_MAX: u64 = 400;
+static SWITCH: Mutex<()> = Mutex::new(());
+
+/// Where to look for a mutant: one seed of each in turn.
+fn scenarios(mutant: Mutant) -> &'static [Scenario] {
+    match mutant {
+        Mutant::SkipClaimGuard => &[Scenario::Crashes, Scenario::Purges],
+        Mutant::TakeOverLiveLease | Mutant::CoverTicketEarly | Mutant::CoverBeyondOwnerRead => {
+            &[Scenario::Calm]
+        }
+        Mutant::ReuseEpochOnWake => &[Scenario::Drains],
+        Mutant::SkipOwnerReread | Mutant::RestoreWithoutClipping => &[Scenario::BeyondSkew],
+        Mutant::IgnoreExpiredLease | Mutant::LateRenewalIsSuccess => &[Scenario::Pauses],
+        Mutant::TrustListing => &[Scenario::Drains, Scenario::Lossy],
+        Mutant::UnknownIsRejected | Mutant::KeepDatabaseAfterFailedProof => &[Scenario::LongOutages],
+        Mutant::IgnoreFloor => &[Scenario::Purges],
+    }
+}
+
+fn runs_until_found(mutant: Mutant) -> Option<u64> {
+    let scenarios = scenarios(mutant).iter().cycle();
+    (1..=RUNS_MAX).zip(scenarios).find_map(|(seed, scenario)| {
+        let violation = run(seed, *scenario, false).violation?;
+        println!("{mutant:?}: found by run {seed}, {scenario:?}: {}", violation.invariant);
+        Some(seed)
+    })
+}
+
+fn must_be_found(mutant: Mutant) {
+    let _turn = SWITCH.lock().unwrap_or_else(PoisonError::into_inner);
+    activate(Some(mutant));
+    let found = runs_until_found(mutant);
+    activate(None);
+    assert!(found.is_some(), "{mutant:?} was not found in {RUNS_MAX} runs");
+}
+
+macro_rules! mutants {
+    ($($test:ident: $mutant:ident,)*) => {
+        $(#[test]
+        fn $test() {
+            must_be_found(Mutant::$mutant);
+        })*
+
+        #[test]
+        fn every_mutant_has_its_test() {
+            assert_eq!(ALL.to_vec(), vec![$(Mutant::$mutant),*]);
+        }
+    };
+}
+
+mutants! {
+    a_skipped_claim_guard_is_found: SkipClaimGuard,
+    a_takeover_of_a_live_lease_is_found: TakeOverLiveLease,
+    an_epoch_reused_on_wake_is_found: ReuseEpochOnWake,
+    a_skipped_owner_read_is_found: SkipOwnerReread,
+    a_cover_beyond_the_owner_read_is_found: CoverBeyondOwnerRead,
+    a_ticket_covered_early_is_found: CoverTicketEarly,
+    an_ignored_expiry_is_found: IgnoreExpiredLease,
+    a_late_renewal_taken_for_success_is_found: LateRenewalIsSuccess,
+    a_restore_without_clipping_is_found: RestoreWithoutClipping,
+    a_trusted_listing_is_found: TrustListing,
+    an_unknown_answer_taken_for_a_rejection_is_found: UnknownIsRejected,
+    a_database_kept_after_a_failed_proof_is_found: KeepDatabaseAfterFailedProof,
+    an_ignored_floor_is_found: IgnoreFloor,
+}
