@@ -65,7 +65,9 @@ mod tests {
 
     #[test]
     fn what_is_no_location_is_refused() {
-        for rest in ["", "b", "/b", "//", "///p", "//b//p", "//b/../p", "//user@b", "//b?x", "//b/p?x", "//b/%2e"] {
+        for rest in
+            ["", "b", "/b", "//", "///p", "//b//p", "//b/../p", "//user@b", "//b?x", "//b/p?x", "//b/%2e"]
+        {
             assert!(Location::parse(rest).is_err(), "{rest}");
         }
     }

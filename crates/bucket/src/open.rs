@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{Bucket, BucketError, LocalBucket};
+use crate::{
+    Bucket, BucketError, CloudBucket, CloudOptions, CloudProvider, ErrorKind, LocalBucket, S3Bucket,
+    S3Options,
+};
 
 /// Which traffic a handle carries: each has its own connections, so that bulk uploads cannot starve a lease renewal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -22,7 +25,8 @@ pub struct OpenOptions {
     pub endpoint: Option<String>,
     /// Region name; from the environment when absent.
     pub region: Option<String>,
-    /// Puts the bucket's name into the path instead of the host name (S3 servers without wildcard DNS).
+    /// Puts the bucket's name into the path instead of the host name (S3 servers without wildcard DNS). Endpoints that
+    /// are not known to have it get that anyway.
     pub path_style: bool,
     /// Which connections to use.
     pub pool: Pool,
@@ -84,11 +88,32 @@ pub async fn open(url: &str, options: &OpenOptions) -> Result<Arc<dyn Bucket>, O
                 .map_err(|source| OpenError::Store { url: url.to_owned(), source })?;
             Ok(Arc::new(bucket))
         }
-        "s3" | "gs" | "az" => Err(OpenError::Unsupported {
-            url: url.to_owned(),
-            reason: format!("this build has no `{scheme}` store (asked for {:?} connections)", options.pool),
-        }),
+        "s3" => {
+            let options = S3Options {
+                endpoint: options.endpoint.clone(),
+                region: options.region.clone(),
+                path_style: options.path_style.then_some(true),
+                credentials: None,
+            };
+            let bucket = S3Bucket::open(rest, &options).await.map_err(|error| refused(url, error))?;
+            Ok(Arc::new(bucket))
+        }
+        "gs" | "az" => {
+            let provider = if scheme == "gs" { CloudProvider::Google } else { CloudProvider::Azure };
+            let options = CloudOptions { endpoint: options.endpoint.clone() };
+            let bucket = CloudBucket::open(provider, rest, &options).map_err(|error| refused(url, error))?;
+            Ok(Arc::new(bucket))
+        }
         other => Err(OpenError::bad_url(url, format!("the scheme `{other}` is unknown"))),
+    }
+}
+
+/// What a network store found wrong before anything was sent.
+fn refused(url: &str, error: BucketError) -> OpenError {
+    if error.kind == ErrorKind::Invalid {
+        OpenError::Unsupported { url: url.to_owned(), reason: error.detail }
+    } else {
+        OpenError::Store { url: url.to_owned(), source: error }
     }
 }
 

@@ -17,7 +17,8 @@ pub use connect::{S3Credentials, S3Options};
 use crate::location::Location;
 use crate::range::check_key;
 use crate::{
-    Bucket, BucketError, ByteRange, ByteStream, Commit, Guard, Listing, Object, ObjectHead, ObjectStream, Version,
+    Bucket, BucketError, ByteRange, ByteStream, Commit, Guard, Listing, Object, ObjectHead, ObjectStream,
+    Version,
 };
 
 /// A bucket behind the S3 protocol. Cheap to clone; clones share their connections.
@@ -34,9 +35,8 @@ impl S3Bucket {
     /// # Errors
     /// `Invalid` when the location or an option cannot be read.
     pub async fn open(location: &str, options: &S3Options) -> Result<Self, BucketError> {
-        let location = Location::parse(location).map_err(|reason| {
-            BucketError::new("open", location, crate::ErrorKind::Invalid, reason)
-        })?;
+        let location = Location::parse(location)
+            .map_err(|reason| BucketError::new("open", location, crate::ErrorKind::Invalid, reason))?;
         let client = connect::client(options).await?;
         Ok(Self { client, location })
     }
@@ -73,7 +73,11 @@ impl Bucket for S3Bucket {
         read::get("get_range", self, key, Some(range)).await
     }
 
-    async fn get_stream(&self, key: &str, range: Option<ByteRange>) -> Result<Option<ObjectStream>, BucketError> {
+    async fn get_stream(
+        &self,
+        key: &str,
+        range: Option<ByteRange>,
+    ) -> Result<Option<ObjectStream>, BucketError> {
         read::get_stream(self, key, range).await
     }
 
@@ -81,7 +85,12 @@ impl Bucket for S3Bucket {
         read::head(self, key).await
     }
 
-    async fn list(&self, prefix: &str, start_after: Option<&str>, limit: usize) -> Result<Listing, BucketError> {
+    async fn list(
+        &self,
+        prefix: &str,
+        start_after: Option<&str>,
+        limit: usize,
+    ) -> Result<Listing, BucketError> {
         read::list(self, prefix, start_after, limit).await
     }
 

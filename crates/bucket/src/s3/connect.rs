@@ -6,14 +6,15 @@ use std::fmt;
 use std::time::Duration;
 
 use aws_config::environment::EnvironmentVariableRegionProvider;
-use aws_config::meta::region::{ProvideRegion, RegionProviderChain};
+use aws_config::meta::region::RegionProviderChain;
 use aws_config::profile::ProfileFileRegionProvider;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::retry::RetryConfig;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::config::{
-    Builder, Credentials, RequestChecksumCalculation, ResponseChecksumValidation, StalledStreamProtectionConfig,
+    Builder, Credentials, RequestChecksumCalculation, ResponseChecksumValidation,
+    StalledStreamProtectionConfig,
 };
 use aws_smithy_http_client::tls;
 
@@ -29,8 +30,18 @@ const IDLE: Duration = Duration::from_secs(15);
 /// Where an S3 endpoint without a region of its own is said to be; such servers ignore it or expect this.
 const REGION_DEFAULT: &str = "us-east-1";
 
+/// Providers whose endpoints have wildcard DNS. Some of them refuse the bucket's name in the path (Tigris, for buckets
+/// of 2025 and later).
+const WILDCARDS: [&str; 5] = [
+    ".amazonaws.com",
+    ".r2.cloudflarestorage.com",
+    ".tigris.dev",
+    "t3.storage.dev",
+    "storage.googleapis.com",
+];
+
 /// Fixed credentials, for a server that this process started itself. Everybody else uses the standard chain.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct S3Credentials {
     /// Access key id.
     pub access_key: String,
@@ -51,8 +62,8 @@ pub struct S3Options {
     pub endpoint: Option<String>,
     /// Region name.
     pub region: Option<String>,
-    /// Puts the bucket's name into the path instead of the host name. By default: when an endpoint is given, since few
-    /// servers outside AWS have wildcard DNS.
+    /// Puts the bucket's name into the path instead of the host name. By default when an endpoint is given that is not
+    /// known to have wildcard DNS: few servers outside the big providers do.
     pub path_style: Option<bool>,
     /// Credentials instead of the chain's.
     pub credentials: Option<S3Credentials>,
@@ -69,7 +80,9 @@ pub(super) async fn client(options: &S3Options) -> Result<Client, BucketError> {
     }
     let shared = shared_config(options, endpoint.is_some()).await;
     let endpoint = endpoint.or_else(|| shared.endpoint_url().map(str::to_owned));
-    let path_style = options.path_style.unwrap_or(endpoint.is_some());
+    let path_style = options
+        .path_style
+        .unwrap_or_else(|| endpoint.as_deref().is_some_and(|endpoint| !is_wildcard(endpoint)));
     let mut builder = Builder::from(&shared)
         .force_path_style(path_style)
         .retry_config(RetryConfig::disabled())
@@ -117,6 +130,12 @@ fn endpoint_of_environment() -> Option<String> {
     set("AWS_ENDPOINT_URL_S3").or_else(|| set("AWS_ENDPOINT_URL"))
 }
 
+/// Whether every bucket has a host name of its own below the endpoint's.
+fn is_wildcard(endpoint: &str) -> bool {
+    let uri: Option<http::Uri> = endpoint.parse().ok();
+    uri.as_ref().and_then(http::Uri::host).is_some_and(|host| WILDCARDS.iter().any(|end| host.ends_with(end)))
+}
+
 fn check_endpoint(endpoint: &str) -> Result<(), BucketError> {
     let uri: Option<http::Uri> = endpoint.parse().ok();
     let is_base = uri.is_some_and(|uri| {
@@ -141,6 +160,14 @@ mod tests {
         for bad in ["", "127.0.0.1:9000", "ftp://x", "http://", "http://x?y"] {
             assert_eq!(check_endpoint(bad).unwrap_err().kind, ErrorKind::Invalid, "{bad}");
         }
+    }
+
+    #[test]
+    fn known_providers_have_wildcard_dns() {
+        assert!(is_wildcard("https://fly.storage.tigris.dev"));
+        assert!(is_wildcard("https://account.r2.cloudflarestorage.com/"));
+        assert!(!is_wildcard("http://127.0.0.1:9000"));
+        assert!(!is_wildcard("https://s3.example.com"));
     }
 
     #[test]

@@ -2,18 +2,13 @@
 //! taken for absence or success.
 
 use std::error::Error;
-use std::time::{Duration, SystemTime};
 
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_s3::primitives::{DateTime, DateTimeFormat};
 
+use crate::clock::is_far_off;
 use crate::{BucketError, ErrorKind};
-
-/// Clocks that differ by more than this get every signature refused (S3 allows 15 minutes; a refusal without a code is
-/// put down to the clock only when there can be little doubt).
-const SKEW_MIN: Duration = Duration::from_secs(14 * 60);
 
 /// A failed call, before it is known what that means for the operation.
 #[derive(Debug)]
@@ -49,7 +44,7 @@ impl Failure {
             SdkError::ResponseError(answer) => {
                 // The head of the answer arrived; its body broke or makes no sense.
                 let status = answer.raw().status().as_u16();
-                let kind = if (200..300).contains(&status) { ErrorKind::BadBody } else { kind_of(status, None) };
+                let kind = kind_of(status, None);
                 Self { status: Some(status), code: None, kind, detail: chain(error) }
             }
             SdkError::ConstructionFailure(_) => Self::local(error, ErrorKind::Local),
@@ -66,7 +61,7 @@ impl Failure {
     /// The key is not there. Strict: a 404 without the store's own word for it (a proxy's page, the bucket gone) must
     /// not read as the end of a chain.
     pub(super) fn is_no_such_key(&self) -> bool {
-        self.status == Some(404) && matches!(self.code.as_deref(), Some("NoSuchKey" | "NotFound"))
+        self.status == Some(404) && self.code.as_deref() == Some("NoSuchKey")
     }
 
     /// The error of the operation.
@@ -78,6 +73,8 @@ impl Failure {
 /// The meaning of an error answer.
 pub(super) fn kind_of(status: u16, code: Option<&str>) -> ErrorKind {
     code.and_then(kind_of_code).unwrap_or(match status {
+        // A success whose body makes no sense.
+        ..300 => ErrorKind::BadBody,
         401 | 403 => ErrorKind::Denied,
         // A 404 of the key itself is dealt with before; one that does not say so comes from something in between.
         404 | 408 | 409 | 425 | 429 => ErrorKind::Unavailable,
@@ -92,13 +89,23 @@ pub(super) fn kind_of(status: u16, code: Option<&str>) -> ErrorKind {
 fn kind_of_code(code: &str) -> Option<ErrorKind> {
     Some(match code {
         "RequestTimeTooSkewed" => ErrorKind::ClockSkew,
-        "AccessDenied" | "ExpiredToken" | "InvalidAccessKeyId" | "InvalidToken" | "SignatureDoesNotMatch"
+        "AccessDenied"
+        | "ExpiredToken"
+        | "InvalidAccessKeyId"
+        | "InvalidToken"
+        | "SignatureDoesNotMatch"
         | "TokenRefreshRequired" => ErrorKind::Denied,
-        "RequestTimeout" | "SlowDown" | "SlowDownRead" | "SlowDownWrite" | "ServiceUnavailable" | "InternalError"
-        | "OperationAborted" | "ConditionalRequestConflict" | "TooManyRequests" | "Throttling" => {
-            ErrorKind::Unavailable
-        }
-        "NoSuchBucket" | "NoSuchUpload" | "NoSuchKey" | "NotFound" => ErrorKind::Invalid,
+        "RequestTimeout"
+        | "SlowDown"
+        | "SlowDownRead"
+        | "SlowDownWrite"
+        | "ServiceUnavailable"
+        | "InternalError"
+        | "OperationAborted"
+        | "ConditionalRequestConflict"
+        | "TooManyRequests"
+        | "Throttling" => ErrorKind::Unavailable,
+        "NoSuchBucket" | "NoSuchUpload" | "NoSuchKey" => ErrorKind::Invalid,
         "NotImplemented" | "MethodNotAllowed" | "NotSupported" => ErrorKind::Unsupported,
         "BadDigest" | "IncompleteBody" | "XAmzContentSHA256Mismatch" => ErrorKind::BadBody,
         "InvalidRange" => ErrorKind::RangeNotSatisfiable,
@@ -107,13 +114,9 @@ fn kind_of_code(code: &str) -> Option<ErrorKind> {
     })
 }
 
-/// Whether the answer's date says that the refusal is about the clock: the answer to a HEAD has no body to say so.
+/// Whether the refusal is about the clock: the answer to a HEAD has no body to say so.
 fn is_clock_off(answer: &HttpResponse) -> bool {
-    let date = answer.headers().get("date").and_then(|text| DateTime::from_str(text, DateTimeFormat::HttpDate).ok());
-    let Some(theirs) = date.and_then(|date| SystemTime::try_from(date).ok()) else { return false };
-    let ours = SystemTime::now();
-    let apart = ours.duration_since(theirs).unwrap_or_else(|_| theirs.duration_since(ours).unwrap_or_default());
-    apart > SKEW_MIN
+    answer.headers().get("date").is_some_and(is_far_off)
 }
 
 /// A failure to find credentials looks like a failed connection to the SDK.
@@ -122,7 +125,9 @@ fn credentials_kind(error: &(dyn Error + 'static)) -> Option<ErrorKind> {
     while let Some(error) = source {
         if let Some(error) = error.downcast_ref::<CredentialsError>() {
             return Some(match error {
-                CredentialsError::ProviderTimedOut(_) | CredentialsError::ProviderError(_) => ErrorKind::NoAnswer,
+                CredentialsError::ProviderTimedOut(_) | CredentialsError::ProviderError(_) => {
+                    ErrorKind::NoAnswer
+                }
                 _ => ErrorKind::Denied,
             });
         }
@@ -156,6 +161,8 @@ mod tests {
             (400, Some("RequestTimeout"), ErrorKind::Unavailable),
             (409, Some("OperationAborted"), ErrorKind::Unavailable),
             (409, None, ErrorKind::Unavailable),
+            (200, None, ErrorKind::BadBody),
+            (200, Some("InternalError"), ErrorKind::Unavailable),
             (404, Some("NoSuchBucket"), ErrorKind::Invalid),
             (404, None, ErrorKind::Unavailable),
             (429, None, ErrorKind::Unavailable),
