@@ -12,6 +12,7 @@ mod query;
 mod reply;
 mod statement;
 mod stream;
+mod v1;
 mod value;
 
 use holdfast_types::{CellName, Epoch, Millis};
@@ -54,7 +55,8 @@ impl Default for SqlRuntimeOptions {
 pub struct SqlCall<'a> {
     /// The HTTP method.
     pub method: &'a str,
-    /// The path below the cell: `/v2`, `/v2/pipeline`, `/v3`, `/v3/pipeline`, `/v3/cursor`, `/query` or `/`.
+    /// The path below the cell: `/v2`, `/v2/pipeline`, `/v3`, `/v3/pipeline`, `/v3/cursor`, `/v1/execute`,
+    /// `/v1/batch`, `/query` or `/`.
     pub path: &'a str,
     /// The whole body. Its type is not asked: all bodies are JSON, and curl sends another name for it.
     pub body: &'a [u8],
@@ -98,10 +100,12 @@ impl SqlRuntime {
         match (method, path) {
             ("POST", "/v2/pipeline" | "/v3/pipeline") => pipeline::run(self, engine, call, now),
             ("POST", "/v3/cursor") => cursor::run(self, engine, call, now),
+            ("POST", "/v1/execute") => v1::execute(self, engine, call),
+            ("POST", "/v1/batch") => v1::batch(self, engine, call),
             ("POST", "/query") => query::run(self, engine, call),
             ("GET", "/v2" | "/v3") => Outcome::Reply(SqlReply::json(200, b"{}".to_vec())),
             ("GET", "") => describe::run(self, engine, call),
-            (_, "/v2/pipeline" | "/v3/pipeline" | "/v3/cursor" | "/query") => {
+            (_, "/v1/execute" | "/v1/batch" | "/v2/pipeline" | "/v3/pipeline" | "/v3/cursor" | "/query") => {
                 Outcome::Reply(SqlReply::wrong_method(call, "POST"))
             }
             (_, "/v2" | "/v3" | "") => Outcome::Reply(SqlReply::wrong_method(call, "GET, HEAD")),

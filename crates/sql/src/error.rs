@@ -28,8 +28,9 @@ impl SqlFailure {
         match self.code {
             "SQLITE_FULL" => 507,
             "READ_ONLY" => 403,
-            "SQLITE_IOERR" | "SQLITE_CORRUPT" | "SQLITE_NOTADB" | "SQLITE_CANTOPEN" | "SQLITE_NOMEM"
-            | "SQLITE_INTERNAL" => 500,
+            "SQLITE_IOERR" | "SQLITE_CORRUPT" | "SQLITE_NOTADB" | "SQLITE_CANTOPEN" | "SQLITE_INTERNAL" => {
+                500
+            }
             _ => 400,
         }
     }

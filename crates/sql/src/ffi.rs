@@ -3,6 +3,9 @@
 //! and never hand one out.
 #![allow(unsafe_code)]
 
+mod functions;
+mod memory;
+
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::marker::PhantomData;
 use std::path::Path;
@@ -11,6 +14,9 @@ use std::sync::Once;
 
 use libsqlite3_sys as ffi;
 use rusqlite::Connection;
+
+pub(crate) use functions::install as install_functions;
+pub(crate) use memory::MemoryBound;
 
 /// What SQLite said: its extended result code, its text, and where in the SQL text it stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,12 +45,13 @@ pub(crate) enum Column<'a> {
 }
 
 /// Settles what SQLite reads only before its first use in a process: no global memory statistics (they cost a
-/// process-wide lock for every allocation), no lookaside and no bulk page allocation (they would cost every idle
+/// process-wide lock for every allocation), a bound on what a statement allocates, no lookaside and no bulk page allocation (they would cost every idle
 /// cell over 100 KiB), and the directory of temporary files. The first caller decides; SQLite falls back to its usual
 /// directories when that one is gone.
 pub(crate) fn configure_process(temp_dir: &Path) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        memory::install();
         // SAFETY: plain integer options of sqlite3_config; it answers SQLITE_MISUSE, and changes nothing, when the
         // library is already in use, which only loses the saving.
         unsafe {

@@ -14,7 +14,7 @@ pub const PARAMETERS_MAX: u32 = 32_766;
 pub const COLUMNS_MAX: u32 = 2_000;
 /// Longest pattern of LIKE and GLOB in bytes. Matching takes time in the product of pattern and text and cannot be
 /// interrupted, so that this bounds it.
-pub const PATTERN_LEN_MAX: u32 = 1_000;
+pub const PATTERN_LEN_MAX: u32 = 256;
 /// Deepest expression tree.
 pub const EXPRESSION_DEPTH_MAX: u32 = 500;
 /// Most terms of a compound SELECT.
@@ -34,6 +34,8 @@ pub struct EngineOptions {
     pub spool_dir: PathBuf,
     /// A capture stays in memory up to this many bytes, then it goes to a file. 8 MiB.
     pub memory_capture_max: usize,
+    /// What one statement may allocate, in bytes, beyond what it finds. 128 MiB: several values of the longest kind.
+    pub statement_memory_max: usize,
     /// How long one statement may run. 5 s.
     pub statement_budget: Duration,
     /// How long all statements of one call may run together. 30 s.
@@ -53,6 +55,7 @@ impl EngineOptions {
             db_bytes_max: None,
             spool_dir: spool_dir.into(),
             memory_capture_max: 8 << 20,
+            statement_memory_max: 128 << 20,
             statement_budget: Duration::from_secs(5),
             call_budget: Duration::from_secs(30),
             checkpoint_bytes: 1 << 20,

@@ -33,7 +33,7 @@ pub(super) fn run(runtime: &mut SqlRuntime, engine: &mut Engine, call: &SqlCall<
         entries.failure(&failure);
         entries.raw("}\n");
     }
-    match runtime.streams.settle(engine, stream, now) {
+    match runtime.streams.settle(engine, *stream, now) {
         Ok(baton) => {
             let mut out = JsonOut::unbounded();
             out.raw("{\"baton\":");

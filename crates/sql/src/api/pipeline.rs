@@ -37,7 +37,7 @@ pub(super) fn run(runtime: &mut SqlRuntime, engine: &mut Engine, call: &SqlCall<
             out.raw("}");
         }
     }
-    match runtime.streams.settle(engine, stream, now) {
+    match runtime.streams.settle(engine, *stream, now) {
         Ok(baton) => {
             out.raw("],\"baton\":");
             out.optional_string(baton.as_deref());

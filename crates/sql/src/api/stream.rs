@@ -101,7 +101,7 @@ impl Streams {
     pub(super) fn settle(
         &mut self,
         engine: &Engine,
-        mut stream: Box<Stream>,
+        mut stream: Stream,
         now: Millis,
     ) -> Result<Option<String>, SqlFailure> {
         if stream.is_closed {
@@ -117,8 +117,8 @@ impl Streams {
         stream.used_at = now;
         stream.token = random_token();
         let baton = format!("{:x}.{:032x}", stream.id, stream.token);
-        self.open.push(*stream);
-        if self.open.len() > self.options.streams_max {
+        self.open.push(stream);
+        if self.open.len() > self.options.streams_max.max(1) {
             // Never the one with the transaction: only its own calls run while it is open, so that it is the last.
             self.open.remove(0);
         }
@@ -170,20 +170,25 @@ impl Streams {
     fn create(&mut self, now: Millis) -> Stream {
         let id = self.next_id;
         self.next_id += 1;
-        Stream {
-            id,
-            token: 0,
-            texts: BTreeMap::new(),
-            texts_len: 0,
-            session: Session::default(),
-            used_at: now,
-            transaction_since: None,
-            is_closed: false,
-        }
+        Stream { id, used_at: now, ..Stream::alone() }
     }
 }
 
 impl Stream {
+    /// A stream of one call, which no baton names.
+    pub(super) fn alone() -> Self {
+        Self {
+            id: 0,
+            token: 0,
+            texts: BTreeMap::new(),
+            texts_len: 0,
+            session: Session::default(),
+            used_at: Millis::ZERO,
+            transaction_since: None,
+            is_closed: false,
+        }
+    }
+
     /// The SQL text that a request names.
     ///
     /// # Errors

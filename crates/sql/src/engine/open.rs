@@ -17,8 +17,8 @@ use crate::options::{
     SQL_LEN_MAX, TRIGGER_DEPTH_MAX, VALUE_LEN_MAX,
 };
 
-/// Virtual machine instructions between two looks at the clock: some tens of microseconds.
-const PROGRESS_OPS: i32 = 4_000;
+/// Virtual machine instructions between two looks at the clock. One of them may work on megabytes, so not many.
+const PROGRESS_OPS: i32 = 1_000;
 /// Page size of a new cell.
 const PAGE_SIZE_DEFAULT: u32 = 4_096;
 
@@ -193,6 +193,7 @@ fn configure(connection: &Connection, position: Txid, options: &EngineOptions) -
         connection.set_db_config(config, value)?;
     }
     set_limits(connection)?;
+    ffi::install_functions(connection)?;
     connection.busy_timeout(std::time::Duration::ZERO)?;
     if position == Txid::ZERO {
         connection.execute_batch(&format!("PRAGMA page_size={PAGE_SIZE_DEFAULT}"))?;

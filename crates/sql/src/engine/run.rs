@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::pragma::SESSION_PRAGMAS;
 use super::{Engine, policy};
 use crate::error::SqlFailure;
-use crate::ffi::{self, SqliteError, Statement};
+use crate::ffi::{self, MemoryBound, SqliteError, Statement};
 use crate::options::SQL_LEN_MAX;
 
 /// `SQLITE_CONSTRAINT_FOREIGNKEY`.
@@ -180,7 +180,9 @@ impl Engine {
         let was_in_transaction = self.in_transaction();
         let changes_before = self.connection.total_changes();
         self.shared.begin_step(budget.statement.min(left));
+        let bound = MemoryBound::start(self.options.statement_memory_max);
         let rows = self.step_rows(statement, is_readonly, &mut sink);
+        drop(bound);
         self.shared.end_step();
         let rows = match rows {
             Ok(rows) => rows,
@@ -284,10 +286,11 @@ impl Engine {
 
     fn after_failure(&self, mut failure: SqlFailure, was_in_transaction: bool, ends: bool) -> SqlFailure {
         // SQLite leaves a transaction open whose COMMIT failed. Its caller has been told that it ended.
-        if ends && self.in_transaction() {
-            if let Err(error) = self.roll_back() {
-                failure.message.push_str(&format!("; rolling back failed too: {error}"));
-            }
+        if ends
+            && self.in_transaction()
+            && let Err(error) = self.roll_back()
+        {
+            failure.message.push_str(&format!("; rolling back failed too: {error}"));
         }
         if was_in_transaction && !self.in_transaction() {
             failure.message.push_str("; the transaction was rolled back");
@@ -303,6 +306,10 @@ impl Engine {
                 failure.message = self.budget_text()
             }
             "SQLITE_INTERRUPT" => failure.message = "the statement was interrupted".into(),
+            "SQLITE_NOMEM" => {
+                failure.message =
+                    format!("out of memory: a statement may use {} bytes", self.options.statement_memory_max);
+            }
             "SQLITE_FULL" => {
                 failure.message = match self.options.db_bytes_max {
                     Some(bytes) => format!("the database is full: its limit is {bytes} bytes"),

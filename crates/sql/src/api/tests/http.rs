@@ -26,6 +26,7 @@ fn unknown_paths_and_wrong_methods_are_told_apart() {
         ("DELETE", "/v3", 405, Some("GET, HEAD")),
         ("GET", "/nothing", 404, None),
         ("POST", "/v1/pipeline", 404, None),
+        ("GET", "/v1/batch", 405, Some("POST")),
         ("POST", "/../query", 404, None),
     ] {
         let reply = cell.reply(method, path, b"{}");

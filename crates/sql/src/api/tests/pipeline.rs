@@ -404,3 +404,25 @@ fn a_cursor_gives_the_batch_in_lines() {
     let (results, _) = cell.pipeline(Some(baton), json!([execute("SELECT count(*) FROM t"), close()]));
     assert_eq!(rows(&results[0])[0][0]["value"], "2");
 }
+
+#[test]
+fn version_one_has_no_streams() {
+    let mut cell = cell();
+    let stmt = |sql: &str| json!({ "sql": sql });
+    let step = |sql: &str| json!({ "stmt": { "sql": sql } });
+    let (status, _) = cell.post("/v1/execute", &json!({ "stmt": stmt("CREATE TABLE t(a UNIQUE)") }));
+    assert_eq!(status, 200);
+    let (_, body) = cell.post(
+        "/v1/batch",
+        &json!({ "batch": { "steps": [step("BEGIN"), step("INSERT INTO t VALUES(1)"), step("COMMIT"), step("SELECT a FROM t")] } }),
+    );
+    assert_eq!(body["result"]["step_results"][3]["rows"], json!([[{ "type": "integer", "value": "1" }]]));
+    let (status, body) = cell.post("/v1/execute", &json!({ "stmt": stmt("INSERT INTO t VALUES(1)") }));
+    assert_eq!((status, &body["code"]), (400, &json!("SQLITE_CONSTRAINT")));
+    let (status, body) =
+        cell.post("/v1/batch", &json!({ "batch": { "steps": [step("BEGIN"), step("DELETE FROM t")] } }));
+    assert_eq!((status, &body["code"]), (400, &json!("TRANSACTION_OPEN")));
+    assert!(!cell.engine.in_transaction());
+    assert_eq!(cell.query("SELECT a FROM t")["rows"], json!([[1]]));
+    assert_eq!(cell.runtime.stream_count(), 0);
+}

@@ -278,3 +278,100 @@ fn settings_of_a_stream_leave_with_it() {
     assert_eq!(cell.engine.leave_session().unwrap(), session);
     assert_eq!(cell.one::<i64>("PRAGMA foreign_keys"), 1);
 }
+
+#[test]
+fn functions_on_long_values_take_linear_time() {
+    let mut cell = cell();
+    let started = std::time::Instant::now();
+    let (long, needle) = ("hex(zeroblob(1000000))", "hex(zeroblob(500000)) || '1'");
+    for sql in [
+        format!("SELECT instr({long}, {needle})"),
+        format!("SELECT length(replace({long}, {needle}, 'x'))"),
+        format!("SELECT length(trim({long}, replace(hex(zeroblob(500000)), '0', 'ab') || 'c'))"),
+        format!("SELECT {long} LIKE '%' || substr({needle}, -200) || '%'"),
+        format!("SELECT unhex(replace({long}, '0', ' '), replace(hex(zeroblob(500000)), '0', 'xy') || ' ')"),
+    ] {
+        cell.run(&sql).unwrap();
+    }
+    assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
+}
+
+#[test]
+fn the_functions_answer_as_those_of_sqlite() {
+    let cell = cell();
+    let plain = rusqlite::Connection::open_in_memory().unwrap();
+    let values = [
+        "NULL",
+        "''",
+        "' '",
+        "'abc'",
+        "'b'",
+        "'äöü'",
+        "'ö'",
+        "'aXbXc'",
+        "x''",
+        "x'616263'",
+        "x'62'",
+        "x'c3'",
+        "x'b6'",
+        "1",
+        "12.50",
+        "-1e300",
+        "'  a b  '",
+        "'4142 43'",
+        "'414'",
+        "'61-62'",
+        "'-'",
+        "char(0)",
+        "'a' || char(0) || 'b'",
+    ];
+    let mut count = 0;
+    let mut check = |sql: String| {
+        let read = |connection: &rusqlite::Connection| -> (String, rusqlite::types::Value) {
+            connection
+                .query_row(&format!("SELECT typeof({sql}), CAST({sql} AS BLOB)"), [], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })
+                .unwrap()
+        };
+        assert_eq!(cell.engine.system(|connection| read(connection)), read(&plain), "{sql}");
+        count += 1;
+    };
+    for a in values {
+        for function in ["trim", "ltrim", "rtrim", "unhex"] {
+            check(format!("{function}({a})"));
+        }
+        for b in values {
+            check(format!("instr({a}, {b})"));
+            // Half a character as a set is where ours is another: it takes whole characters alone.
+            for function in
+                ["trim", "ltrim", "rtrim", "unhex"].iter().filter(|_| !["x'c3'", "x'b6'"].contains(&b))
+            {
+                check(format!("{function}({a}, {b})"));
+            }
+            for c in ["NULL", "''", "'ö'", "7", "x'ff'"] {
+                check(format!("replace({a}, {b}, {c})"));
+            }
+        }
+    }
+    assert!(count > 5_000, "{count}");
+}
+
+#[test]
+fn a_statement_that_takes_too_much_memory_fails_alone() {
+    let mut cell = cell_with(|options| options.statement_memory_max = 32 << 20);
+    cell.run("CREATE TABLE t(a)").unwrap();
+    let columns = vec!["hex(zeroblob(8000000))"; 100].join(",");
+    let failure = cell.run(&format!("SELECT {columns}")).unwrap_err();
+    assert_eq!((failure.code, failure.status()), ("SQLITE_NOMEM", 400));
+    assert!(failure.message.contains("33554432 bytes"), "{}", failure.message);
+    cell.run("BEGIN; INSERT INTO t VALUES(1)").unwrap();
+    let failure =
+        cell.run(&format!("INSERT INTO t SELECT length({})", columns.replace(',', ") + length("))).err();
+    assert!(failure.is_none_or(|failure| failure.code == "SQLITE_NOMEM"));
+    cell.engine.roll_back().unwrap();
+    for _ in 0..100 {
+        cell.run("INSERT INTO t VALUES(zeroblob(1000000)); DELETE FROM t").unwrap();
+    }
+    assert!(cell.engine.fault().is_none());
+}

@@ -48,3 +48,10 @@ fn an_idle_engine_is_small() {
     );
     assert!(beyond_cache < 64 << 10, "{beyond_cache} bytes beyond the page cache");
 }
+
+#[test]
+fn a_cell_may_move_to_another_thread() {
+    fn moves<T: Send>() {}
+    moves::<Engine>();
+    moves::<crate::SqlRuntime>();
+}
