@@ -3,7 +3,8 @@
 //!
 //! Each output carries a ticket, the highest transaction that it may reveal. It leaves when a [`DurabilityProof`] covers
 //! its ticket, in order, and never after the session's authority has ended. When a proof fails, every waiting output fails
-//! as "outcome unknown" and the cell is discarded: the next read must not serve what a caller was told failed.
+//! as "outcome unknown" and the cell is discarded: the next read must not serve what a caller was told failed. The first
+//! output of an epoch waits for one owner read even when nothing is uncovered, so that INV-ACK-2 needs no clock.
 
 mod effect;
 mod event;

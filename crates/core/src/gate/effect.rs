@@ -45,7 +45,7 @@ pub enum GateEffect {
 /// Why an output may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clearance {
-    /// Everything that it may reveal was covered before it was ready.
+    /// Everything that it may reveal was covered, and the epoch confirmed, before it was ready.
     NothingUncovered,
     /// A proof covered it while it waited.
     Proved(DurabilityProof),

@@ -21,6 +21,9 @@ pub struct Gate {
     captured: Txid,
     uploaded: Txid,
     covered: Txid,
+    /// Whether an owner read of this epoch has named the session yet. Before, even what was restored may be missing
+    /// from a later epoch: a late landing of the epoch before can be seen by one restore and not by another.
+    is_confirmed: bool,
     pipeline: Pipeline,
     owner_read: Option<OwnerRead>,
     waiting: VecDeque<Waiting>,
@@ -61,6 +64,7 @@ impl Gate {
             captured: restored,
             uploaded: restored,
             covered: restored,
+            is_confirmed: false,
             pipeline: Pipeline::Idle,
             owner_read: None,
             waiting: VecDeque::new(),
@@ -174,7 +178,7 @@ impl Gate {
     }
 
     fn read_owner(&mut self, attempt: u32, effects: &mut Vec<GateEffect>) {
-        if self.owner_read.is_none() && self.uploaded > self.covered {
+        if self.owner_read.is_none() && (self.uploaded > self.covered || !self.is_confirmed) {
             self.owner_read = Some(OwnerRead { upto: self.uploaded, attempt });
             effects.push(GateEffect::ReadOwner { attempt });
         }
@@ -192,6 +196,7 @@ impl Gate {
         match DurabilityProof::from_bucket(upto, owner, (&self.node, self.session, self.epoch)) {
             Some(proof) => {
                 self.covered = self.covered.max(proof.upto());
+                self.is_confirmed = true;
                 self.release(Clearance::Proved(proof), effects);
                 self.read_owner(0, effects);
             }
@@ -202,6 +207,10 @@ impl Gate {
     fn release(&mut self, clearance: Clearance, effects: &mut Vec<GateEffect>) {
         while let Some(first) = self.waiting.front() {
             if first.ticket > self.covered {
+                return;
+            }
+            if !self.is_confirmed {
+                self.read_owner(0, effects);
                 return;
             }
             // Both sides of INV-ACK-1: nothing leaves beyond what a proof covers.

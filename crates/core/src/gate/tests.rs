@@ -25,6 +25,14 @@ struct Cell {
 
 impl Cell {
     fn new() -> Self {
+        let mut cell = Self::unconfirmed();
+        assert_eq!(cell.output(0, 5), vec![GateEffect::ReadOwner { attempt: 0 }]);
+        assert_eq!(released(&cell.owner_read(3, 1)), vec![0]);
+        cell
+    }
+
+    /// Just activated: no owner read of this epoch yet.
+    fn unconfirmed() -> Self {
         let me = NodeName::parse("m").unwrap();
         Self { gate: Gate::new(me, SessionId::from_bits(1), Epoch::new(3), Txid::new(5)), now: Millis::ZERO }
     }
@@ -71,6 +79,26 @@ fn failed(effects: &[GateEffect]) -> Vec<(u64, FailCause)> {
 fn nothing_uncovered_is_no_wait() {
     let mut cell = Cell::new();
     assert_eq!(released(&cell.output(1, 5)), vec![1]);
+}
+
+#[test]
+fn an_epoch_reveals_nothing_before_one_owner_read_names_it() {
+    let mut cell = Cell::unconfirmed();
+    assert_eq!(cell.output(1, 5), vec![GateEffect::ReadOwner { attempt: 0 }]);
+    assert_eq!(cell.output(2, 5), vec![], "one read for all that wait");
+    assert_eq!(cell.on(GateEvent::OwnerUnreadable), vec![GateEffect::ReadOwner { attempt: 1 }]);
+    let effects = cell.owner_read(4, 1);
+    assert_eq!(failed(&effects), vec![(1, FailCause::OwnershipLost), (2, FailCause::OwnershipLost)]);
+}
+
+#[test]
+fn the_proof_of_a_first_write_confirms_the_epoch_too() {
+    let mut cell = Cell::unconfirmed();
+    assert_eq!(cell.output(1, 6), vec![GateEffect::Capture]);
+    cell.captured(6);
+    assert_eq!(cell.uploaded(6), vec![GateEffect::ReadOwner { attempt: 0 }]);
+    assert_eq!(cell.owner_read(3, 1).len(), 1);
+    assert_eq!(released(&cell.output(2, 6)), vec![2]);
 }
 
 #[test]
