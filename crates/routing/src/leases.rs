@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt as _};
 use holdfast_bucket::{Bucket, BucketError};
 use holdfast_core::routing::{LeaseView, NodeView};
 use holdfast_records::{Key, NodeLease, NodeLoad, ProtocolRange, Record};
@@ -34,20 +35,20 @@ impl Leases {
     }
 
     /// One node's lease, read since now.
-    pub(crate) async fn read(&self, node: &NodeName) -> LeaseView<Arc<Peer>> {
-        let fetch = async {
+    pub(crate) fn read<'a>(&'a self, node: &'a NodeName) -> BoxFuture<'a, LeaseView<Arc<Peer>>> {
+        let fetch = async move {
             match self.fetch(node).await {
                 Ok(Some(view)) => LeaseView::Found(view),
                 Ok(None) => LeaseView::Absent,
                 Err(Unread) => LeaseView::Unreadable,
             }
         };
-        self.reads.get(node, fetch).await
+        Box::pin(self.reads.get(node, fetch))
     }
 
     /// All nodes, as of at most a second ago; `None` when the bucket did not answer.
-    pub(crate) async fn list(&self) -> Option<Vec<PeerView>> {
-        self.listing.get(self.fetch_all()).await
+    pub(crate) fn list(&self) -> BoxFuture<'_, Option<Vec<PeerView>>> {
+        Box::pin(self.listing.get(self.fetch_all()))
     }
 
     async fn fetch(&self, node: &NodeName) -> Result<Option<PeerView>, Unread> {
@@ -83,8 +84,12 @@ impl Leases {
             }
         };
         // A node whose lease cannot be read is left out: it would have to be reached through that lease.
-        let views = stream::iter(nodes.iter().map(|node| self.fetch(node))).buffer_unordered(READS_MAX);
-        let views: Vec<Result<Option<PeerView>, Unread>> = views.collect().await;
+        let mut reads = Vec::with_capacity(nodes.len());
+        for node in &nodes {
+            reads.push(self.fetch(node));
+        }
+        let views: Vec<Result<Option<PeerView>, Unread>> =
+            stream::iter(reads).buffer_unordered(READS_MAX).collect().await;
         let unread = views.iter().filter(|view| view.is_err()).count();
         if unread > 0 && unread == views.len() {
             return None;
@@ -93,17 +98,19 @@ impl Leases {
     }
 
     async fn names(&self) -> Result<Vec<NodeName>, BucketError> {
-        let page = |after: Option<Option<String>>| async move {
-            let Some(after) = after else { return Ok(None) };
+        let mut names = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
             let listing = self.bucket.list("nodes/", after.as_deref(), PAGE_LEN).await?;
-            Ok(Some((listing.objects, listing.next.map(Some))))
-        };
-        let pages: Vec<_> = stream::try_unfold(Some(None), page).try_collect().await?;
-        let names = pages.into_iter().flatten().filter_map(|object| match Key::parse(&object.key) {
-            Ok(Key::NodeLease(node)) => Some(node),
-            Ok(_) | Err(_) => None,
-        });
-        Ok(names.collect())
+            names.extend(listing.objects.iter().filter_map(|object| match Key::parse(&object.key) {
+                Ok(Key::NodeLease(node)) => Some(node),
+                Ok(_) | Err(_) => None,
+            }));
+            after = listing.next;
+            if after.is_none() {
+                return Ok(names);
+            }
+        }
     }
 }
 

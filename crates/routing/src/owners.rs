@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use holdfast_bucket::Bucket;
 use holdfast_core::routing::OwnerView;
 use holdfast_records::{Key, OwnerRecord, OwnerState, Record};
@@ -19,8 +20,9 @@ impl Owners {
         Self { bucket, reads: SharedReads::new() }
     }
 
-    pub(crate) async fn read(&self, cell: &CellName) -> OwnerView {
-        self.reads.get(cell, self.fetch(cell)).await
+    // Boxed, here and in `leases`: the compiler cannot see that nested futures over two borrows may move between threads.
+    pub(crate) fn read<'a>(&'a self, cell: &'a CellName) -> BoxFuture<'a, OwnerView> {
+        Box::pin(self.reads.get(cell, self.fetch(cell)))
     }
 
     async fn fetch(&self, cell: &CellName) -> OwnerView {

@@ -1,15 +1,15 @@
 //! Executes the routing machine for one request after another.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use futures::future::BoxFuture;
 use holdfast_bucket::Bucket;
 use holdfast_core::routing::{Effect, Event, LeaseView, Outcome, OwnerView, Refusal, Routing, Timing};
 use holdfast_records::ProtocolRange;
 use holdfast_rpc::{CallError, CellCall, CellClient, CellReply, ForwardError, PROTOCOL, Peer};
 use holdfast_telemetry::{LookupResult, metrics};
-use holdfast_types::{CellName, Millis, SessionId};
+use holdfast_types::{CellName, Millis, NodeName, SessionId};
 use tokio::time::Instant;
 
 use crate::RouteError;
@@ -94,31 +94,35 @@ impl Router {
     ///
     /// # Errors
     /// [`RouteError`]; only one kind leaves open whether the handler ran.
-    pub async fn forward(&self, call: CellCall) -> Result<CellReply, RouteError> {
-        let inner = &*self.inner;
-        let cell = call.cell.clone();
-        let deadline = call.deadline;
-        let deadline_ms = now_ms().plus(millis(deadline.saturating_duration_since(Instant::now())));
-        let timing = Timing::until(deadline_ms, inner.options.clock_skew_max_ms);
-        let mut routing = Routing::new(cell.clone(), timing);
-        let mut passage = Passage::new(inner, cell, deadline, call);
-        let route = inner.routes.get(&passage.cell);
-        let mut effect = routing.on(Event::Cached { route, now_ms: now_ms() });
-        loop {
-            effect = match effect {
-                Effect::Answer { learned } => {
-                    inner.routes.put(&passage.cell, learned);
-                    return Ok(passage.reply.expect("an answer was reported"));
+    #[must_use = "the request is sent by the future"]
+    pub fn forward(&self, call: CellCall) -> BoxFuture<'static, Result<CellReply, RouteError>> {
+        let inner = Arc::clone(&self.inner);
+        Box::pin(async move { forward(&inner, call).await })
+    }
+}
+
+async fn forward(inner: &Inner, call: CellCall) -> Result<CellReply, RouteError> {
+    let deadline = call.deadline;
+    let deadline_ms = now_ms().plus(millis(deadline.saturating_duration_since(Instant::now())));
+    let timing = Timing::until(deadline_ms, inner.options.clock_skew_max_ms);
+    let mut routing = Routing::new(call.cell.clone(), timing);
+    let mut passage = Passage::new(inner, call);
+    let route = inner.routes.get(&passage.cell);
+    let mut effect = routing.on(Event::Cached { route, now_ms: now_ms() });
+    loop {
+        effect = match effect {
+            Effect::Answer { learned } => {
+                inner.routes.put(&passage.cell, learned);
+                return Ok(passage.reply.expect("an answer was reported"));
+            }
+            Effect::Fail(failure) => {
+                if passage.lookup.is_none() {
+                    metrics().routing_lookup(LookupResult::Failed);
                 }
-                Effect::Fail(failure) => {
-                    if passage.lookup.is_none() {
-                        metrics().routing_lookup(LookupResult::Failed);
-                    }
-                    return Err(RouteError::new(failure, passage.failed));
-                }
-                effect => routing.on(passage.execute(effect).await),
-            };
-        }
+                return Err(RouteError::new(failure, passage.failed));
+            }
+            effect => routing.on(passage.execute(effect).await),
+        };
     }
 }
 
@@ -130,7 +134,7 @@ struct Passage<'a> {
     /// The request, while it is here.
     call: Option<CellCall>,
     /// The forward that is out.
-    forward: Option<(SessionId, Pin<Box<dyn Future<Output = Answer> + Send + 'a>>)>,
+    forward: Option<(SessionId, BoxFuture<'a, Answer>)>,
     reply: Option<CellReply>,
     failed: Option<ForwardError>,
     asked: bool,
@@ -138,7 +142,8 @@ struct Passage<'a> {
 }
 
 impl<'a> Passage<'a> {
-    fn new(inner: &'a Inner, cell: CellName, deadline: Instant, call: CellCall) -> Self {
+    fn new(inner: &'a Inner, call: CellCall) -> Self {
+        let (cell, deadline) = (call.cell.clone(), call.deadline);
         let (forward, reply, failed, lookup) = (None, None, None, None);
         Self { inner, cell, deadline, call: Some(call), forward, reply, failed, asked: false, lookup }
     }
@@ -147,12 +152,13 @@ impl<'a> Passage<'a> {
         match effect {
             Effect::ReadOwner => {
                 self.asked = true;
-                let owner = self.bounded(self.inner.owners.read(&self.cell), OwnerView::Unreadable).await;
+                let owner =
+                    bounded(self.deadline, self.inner.owners.read(&self.cell), OwnerView::Unreadable).await;
                 Event::OwnerRead { owner, now_ms: now_ms() }
             }
             Effect::ReadLease(node) => self.read_lease(&node).await,
             Effect::ListNodes => {
-                let nodes = self.bounded(self.inner.leases.list(), None).await;
+                let nodes = bounded(self.deadline, self.inner.leases.list(), None).await;
                 Event::NodesListed { nodes, now_ms: now_ms() }
             }
             Effect::Forward { node: _, session, address, may_activate, watch_ms } => {
@@ -169,17 +175,8 @@ impl<'a> Passage<'a> {
         }
     }
 
-    /// A store that hangs must not hold a request beyond its deadline.
-    async fn bounded<T>(&self, read: impl Future<Output = T>, otherwise: T) -> T {
-        tokio::time::timeout_at(self.deadline, read).await.unwrap_or(otherwise)
-    }
-
-    async fn read_lease(&mut self, node: &holdfast_types::NodeName) -> Events {
-        let (inner, deadline) = (self.inner, self.deadline);
-        let read = async {
-            let read = tokio::time::timeout_at(deadline, inner.leases.read(node)).await;
-            read.unwrap_or(LeaseView::Unreadable)
-        };
+    async fn read_lease(&mut self, node: &NodeName) -> Events {
+        let read = bounded(self.deadline, self.inner.leases.read(node), LeaseView::Unreadable);
         let Some((session, forward)) = &mut self.forward else {
             return Event::LeaseRead { lease: read.await, now_ms: now_ms() };
         };
@@ -264,6 +261,11 @@ impl<'a> Passage<'a> {
             ForwardError::MayHaveRun { .. } => (Outcome::MayHaveRun, None),
         }
     }
+}
+
+/// A store that hangs must not hold a request beyond its deadline.
+async fn bounded<T>(deadline: Instant, read: impl Future<Output = T>, otherwise: T) -> T {
+    tokio::time::timeout_at(deadline, read).await.unwrap_or(otherwise)
 }
 
 fn now_ms() -> Millis {

@@ -14,6 +14,14 @@ use tokio::time::Instant;
 use crate::RouteError;
 use support::*;
 
+/// Compiles only when a server may move a request between threads.
+#[tokio::test]
+async fn a_request_can_be_moved_between_threads() {
+    let fleet = std::sync::Arc::new(Fleet::new());
+    let asking = tokio::spawn(async move { fleet.ask_for(Duration::from_millis(50)).await });
+    assert_eq!(asking.await.unwrap().unwrap_err(), RouteError::NoNode);
+}
+
 #[tokio::test]
 async fn a_resident_cell_costs_no_look_at_the_bucket() {
     let fleet = Fleet::new();

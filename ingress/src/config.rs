@@ -1,0 +1,126 @@
+//! What an operator can set, each with its unit, default and reason, also as an environment variable.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser};
+use holdfast_bucket::BucketArgs;
+use holdfast_types::NodeName;
+
+use crate::AuthMode;
+
+/// The public edge: finds the owner of each cell and forwards requests to it.
+#[derive(Clone, Debug, Args)]
+pub struct Config {
+    /// Where the bucket is.
+    #[command(flatten)]
+    pub bucket: BucketArgs,
+    /// This process's name in certificates and logs.
+    #[arg(long, env = "HOLDFAST_NAME", default_value = "ingress", value_name = "NAME")]
+    pub name: NodeName,
+    /// Public listener: HTTP/1.1 and HTTP/2. Port 0 takes a free one.
+    #[arg(long, env = "HOLDFAST_LISTEN", default_value = "127.0.0.1:8080", value_name = "HOST:PORT")]
+    pub listen: String,
+    /// Metrics and health. Port 0 takes a free one.
+    #[arg(long, env = "HOLDFAST_ADMIN_LISTEN", default_value = "127.0.0.1:8090", value_name = "HOST:PORT")]
+    pub admin_listen: String,
+    /// Who may use the SQL API: holders of a `token` of this fleet, or anyone (`none`, on loopback only).
+    #[arg(long, env = "HOLDFAST_AUTH", default_value = "token", value_enum)]
+    pub auth: AuthMode,
+    /// Certificate chain of the public listener, PEM. Default: plain HTTP, for use behind a proxy that ends TLS.
+    #[arg(long, env = "HOLDFAST_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of the public listener, PEM.
+    #[arg(long, env = "HOLDFAST_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Pass X-Forwarded-* and Forwarded on to handlers. Only behind a proxy that sets them: anybody else could lie.
+    #[arg(long, env = "HOLDFAST_TRUST_FORWARDED")]
+    pub trust_forwarded: bool,
+    /// Once it listens, a JSON object with the listeners' addresses is written to this file.
+    #[arg(long, env = "HOLDFAST_READY_FILE", value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+    /// Largest request body, in bytes; a larger one is answered 413.
+    #[arg(long, env = "HOLDFAST_BODY_MAX", default_value_t = 16 << 20, value_name = "BYTES")]
+    pub body_max: u64,
+    /// Largest head of a request, in bytes; a larger one is answered 431. At least 8192.
+    #[arg(long, env = "HOLDFAST_HEADER_MAX", default_value_t = 64 << 10, value_name = "BYTES",
+          value_parser = clap::value_parser!(u32).range(8192..=1 << 20))]
+    pub header_max: u32,
+    /// How long a request may wait for the head of its answer.
+    #[arg(long, env = "HOLDFAST_REQUEST_TIMEOUT", default_value = "30s", value_parser = parse_duration)]
+    pub request_timeout: Duration,
+    /// Requests in flight; beyond it 503, so that a crowd does not become a queue that nobody waits for.
+    #[arg(long, env = "HOLDFAST_REQUESTS_MAX", default_value_t = 4_096)]
+    pub requests_max: usize,
+    /// Public connections at once; more wait in the kernel's queue.
+    #[arg(long, env = "HOLDFAST_CONNECTIONS_MAX", default_value_t = 16_384)]
+    pub connections_max: usize,
+    /// How far the clocks of two machines may differ: a lease counts as over that long after its end. The same in all
+    /// programs of a fleet.
+    #[arg(long, env = "HOLDFAST_MAX_CLOCK_SKEW", default_value = "500ms", value_parser = parse_duration)]
+    pub max_clock_skew: Duration,
+    /// Routes remembered; each takes a few hundred bytes and saves two reads of the bucket.
+    #[arg(long, env = "HOLDFAST_ROUTES_MAX", default_value_t = 200_000)]
+    pub routes_max: usize,
+    /// How long requests in flight may take to finish at the end; then they are cut off.
+    #[arg(long, env = "HOLDFAST_DRAIN_TIMEOUT", default_value = "30s", value_parser = parse_duration)]
+    pub drain_timeout: Duration,
+}
+
+impl Config {
+    /// The configuration of an ingress inside `holdfast dev`: no tokens, a free admin port on loopback, everything else
+    /// at its default.
+    #[must_use]
+    pub fn embedded(bucket: BucketArgs, listen: String) -> Self {
+        #[derive(Parser)]
+        struct Defaults {
+            #[command(flatten)]
+            config: Config,
+        }
+        let Defaults { config: defaults } = Defaults::parse_from(["ingress", "--bucket", "file:///"]);
+        let admin_listen = "127.0.0.1:0".to_owned();
+        Self { bucket, listen, admin_listen, auth: AuthMode::None, ..defaults }
+    }
+}
+
+/// Reads `10s`, `500ms`, `2min`, `1h`.
+///
+/// # Errors
+/// A text without a number or with another unit.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 =
+        number.parse().map_err(|_| format!("`{text}` is not a duration; write `10s` or `500ms`"))?;
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(format!("`{text}` has no unit; write `{number}s` or `{number}ms`")),
+    };
+    let millis = number.checked_mul(unit_ms).ok_or_else(|| format!("`{text}` is too long a duration"))?;
+    Ok(Duration::from_millis(millis))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_has_a_unit() {
+        assert_eq!(parse_duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_duration("2min"), Ok(Duration::from_secs(120)));
+        for bad in ["", "10", "s", "-1s", "1.5s", "10 s", "99999999999999999h"] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_embedded_configuration_is_the_default_one() {
+        let config = Config::embedded(BucketArgs::at("file:///x"), "127.0.0.1:0".into());
+        assert_eq!(config.auth, AuthMode::None);
+        assert_eq!((config.body_max, config.request_timeout), (16 << 20, Duration::from_secs(30)));
+    }
+}

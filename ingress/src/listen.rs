@@ -1,0 +1,126 @@
+//! The public listener: accepts, shakes hands, and serves HTTP/1.1 or HTTP/2 on each connection until told to stop.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+use crate::edge::Edge;
+
+/// Time for a client's TLS handshake, and for the head of its next request once that has begun.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause of the accept loop after a failure of the machine, such as no file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How often an HTTP/2 client is pinged, and how long it may take to answer.
+const PING: Duration = Duration::from_secs(20);
+/// Requests at a time on one HTTP/2 connection.
+const STREAMS_MAX: u32 = 256;
+
+/// What the listener is told.
+pub(crate) struct Listener {
+    pub(crate) tcp: TcpListener,
+    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) header_max: u32,
+    pub(crate) connections_max: usize,
+    pub(crate) drain_timeout: Duration,
+}
+
+impl Listener {
+    /// Serves until `shutdown` resolves; then lets what is in flight finish, up to the drain's time.
+    pub(crate) async fn run(self, edge: Arc<Edge>, shutdown: impl Future<Output = ()>) {
+        let Self { tcp, tls, header_max, connections_max, drain_timeout } = self;
+        let http = Arc::new(http(header_max));
+        let graceful = GracefulShutdown::new();
+        let slots = Arc::new(Semaphore::new(connections_max));
+        tokio::pin!(shutdown);
+        loop {
+            let slot = tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                slot = Arc::clone(&slots).acquire_owned() => slot.expect("never closed"),
+            };
+            let accepted = tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                accepted = tcp.accept() => accepted,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            let (edge, http, tls, watcher) =
+                (Arc::clone(&edge), Arc::clone(&http), tls.clone(), graceful.watcher());
+            tokio::spawn(async move {
+                let _slot = slot;
+                connection(stream, edge, http, tls, watcher).await;
+            });
+        }
+        drop(tcp);
+        if tokio::time::timeout(drain_timeout, graceful.shutdown()).await.is_err() {
+            tracing::warn!("requests in flight did not finish in time and are cut off");
+        }
+    }
+}
+
+type Http = Builder<TokioExecutor>;
+type Watcher = hyper_util::server::graceful::Watcher;
+
+fn http(header_max: u32) -> Http {
+    let mut http = Builder::new(TokioExecutor::new());
+    http.http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(usize::try_from(header_max).expect("fits"));
+    http.http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(header_max)
+        .max_concurrent_streams(STREAMS_MAX)
+        .keep_alive_interval(PING)
+        .keep_alive_timeout(PING);
+    http
+}
+
+async fn connection(
+    stream: TcpStream,
+    edge: Arc<Edge>,
+    http: Arc<Http>,
+    tls: Option<TlsAcceptor>,
+    watcher: Watcher,
+) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    let Some(tls) = tls else { return serve(stream, edge, http, watcher).await };
+    match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await {
+        Ok(Ok(stream)) => serve(stream, edge, http, watcher).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+        Err(_) => tracing::debug!("a TLS handshake took too long"),
+    }
+}
+
+async fn serve<S>(stream: S, edge: Arc<Edge>, http: Arc<Http>, watcher: Watcher)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request| {
+        let edge = Arc::clone(&edge);
+        async move { Ok::<_, Infallible>(edge.handle(request).await) }
+    });
+    let connection = http.serve_connection(TokioIo::new(stream), service).into_owned();
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a public connection broke");
+    }
+}

@@ -1,0 +1,165 @@
+//! One ingress's life: open the bucket, prove it fit, take an identity, serve, and leave in order.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use holdfast_bucket::probe::{ProbeVerdict, probe};
+use holdfast_bucket::{Bucket, Buckets};
+use holdfast_routing::{Router, RouterOptions};
+use holdfast_rpc::tokens::TokenVerifier;
+use holdfast_rpc::{CellClient, ProcessIdentity, Role, identity};
+use holdfast_telemetry::Readiness;
+use holdfast_types::SessionId;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::auth::{Auth, AuthMode, check_listener};
+use crate::edge::Edge;
+use crate::listen::Listener;
+use crate::{Config, tls};
+
+/// Time for the admin listener to end: scrapes are short.
+const ADMIN_END: Duration = Duration::from_secs(1);
+
+/// How an ingress ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// In order.
+    Clean,
+}
+
+/// Where a ready ingress listens.
+#[derive(Clone, Copy, Debug)]
+pub struct Addresses {
+    /// HTTP for everyone.
+    pub public: SocketAddr,
+    /// Metrics and health.
+    pub admin: SocketAddr,
+}
+
+/// An ingress that is about to run.
+#[derive(Debug)]
+pub struct Service;
+
+impl Service {
+    /// Runs an ingress until `shutdown` resolves and what is in flight is answered. `ready` is told the addresses once
+    /// it listens.
+    ///
+    /// # Errors
+    /// Whatever keeps it from starting: the text names what was wrong and what to do.
+    pub async fn run(
+        config: Config,
+        ready: Option<oneshot::Sender<Addresses>>,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<Exit> {
+        let tcp = bind(&config.listen).await?;
+        let admin = bind(&config.admin_listen).await?;
+        let addresses = Addresses { public: tcp.local_addr()?, admin: admin.local_addr()? };
+        check_listener(config.auth, addresses.public)?;
+        let tls = match (&config.tls_cert, &config.tls_key) {
+            (Some(cert), Some(key)) => Some(tls::acceptor(cert, key)?),
+            _ => None,
+        };
+        let buckets = config.bucket.open().await?;
+        prove_fit(&*buckets.records).await?;
+        let is_draining = Arc::new(AtomicBool::new(false));
+        let edge = Arc::new(edge(&config, &buckets, &is_draining).await?);
+
+        let (stop_admin, admin_stopped) = oneshot::channel::<()>();
+        let admin = tokio::spawn({
+            let is_draining = Arc::clone(&is_draining);
+            holdfast_telemetry::serve_admin(admin, move || readiness(&is_draining), async {
+                let _ = admin_stopped.await;
+            })
+        });
+        if let Some(path) = &config.ready_file {
+            write_ready(path, addresses)?;
+        }
+        if let Some(ready) = ready {
+            // Whoever started the ingress may not care.
+            let _ = ready.send(addresses);
+        }
+        tracing::info!(name = %config.name, public = %addresses.public, admin = %addresses.admin, "ready");
+
+        let shutdown = async {
+            shutdown.await;
+            is_draining.store(true, Ordering::Release);
+            tracing::info!(name = %config.name, "draining");
+        };
+        let Config { header_max, connections_max, drain_timeout, .. } = config;
+        Listener { tcp, tls, header_max, connections_max, drain_timeout }.run(edge, shutdown).await;
+        drop(stop_admin);
+        // A scrape that hangs is no reason to stay.
+        let _ = tokio::time::timeout(ADMIN_END, admin).await;
+        tracing::info!(name = %config.name, "stopped");
+        Ok(Exit::Clean)
+    }
+}
+
+async fn bind(address: &str) -> Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("cannot listen on `{address}`"))
+}
+
+/// Refuses to run on a store that does not do what safety needs (design 3.1).
+async fn prove_fit(bucket: &dyn Bucket) -> Result<()> {
+    let report = probe(bucket).await;
+    match report.verdict {
+        ProbeVerdict::Fit => tracing::debug!(bucket = bucket.url(), "the store passed its probe"),
+        ProbeVerdict::Unclear { .. } => {
+            tracing::warn!("{}; starting anyway, since an outage may pass", report.describe());
+        }
+        ProbeVerdict::Unfit { .. } => bail!("{}", report.describe()),
+    }
+    Ok(())
+}
+
+async fn edge(config: &Config, buckets: &Buckets, is_draining: &Arc<AtomicBool>) -> Result<Edge> {
+    let mut session = [0; 16];
+    getrandom::fill(&mut session).context("the machine has no randomness")?;
+    let session = SessionId::from_bits(u128::from_be_bytes(session));
+    let fleet = identity::load_or_create(&*buckets.records).await?;
+    let auth = match config.auth {
+        AuthMode::None => Auth::Open,
+        AuthMode::Token => Auth::Tokens(TokenVerifier::new(&fleet)?),
+    };
+    let identity = ProcessIdentity::new(fleet, Role::Ingress, config.name.as_str(), session)?;
+    let options = RouterOptions {
+        clock_skew_max_ms: u64::try_from(config.max_clock_skew.as_millis()).unwrap_or(u64::MAX),
+        routes_max: config.routes_max,
+        ..RouterOptions::default()
+    };
+    let (records, leases) = (Arc::clone(&buckets.records), Arc::clone(&buckets.leases));
+    Ok(Edge {
+        router: Router::with_lease_bucket(records, leases, CellClient::new(identity), options),
+        auth,
+        places: Arc::new(Semaphore::new(config.requests_max)),
+        is_draining: Arc::clone(is_draining),
+        body_max: config.body_max,
+        request_timeout: config.request_timeout,
+        trust_forwarded: config.trust_forwarded,
+    })
+}
+
+fn readiness(is_draining: &AtomicBool) -> Readiness {
+    if is_draining.load(Ordering::Acquire) {
+        Readiness::NotReady("draining".into())
+    } else {
+        Readiness::Ready
+    }
+}
+
+/// Whoever reads the file sees all of it or none.
+fn write_ready(path: &Path, addresses: Addresses) -> Result<()> {
+    let Addresses { public, admin } = addresses;
+    let ready = serde_json::json!({ "public": public.to_string(), "admin": admin.to_string() });
+    let failed = || format!("cannot write `{}`", path.display());
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    std::fs::write(&temporary, ready.to_string()).with_context(failed)?;
+    std::fs::rename(&temporary, path).with_context(failed)
+}
