@@ -25,5 +25,5 @@ pub use authority::Authority;
 pub use config::Config;
 pub use node::PROTOCOL;
 pub use owners::{OwnerReadError, Owners};
-pub use restore::{RestoreError, RestoreJob, Restored, restore};
+pub use restore::{PlannedChain, RestoreError, RestoreJob, Restored, find_chain, restore};
 pub use service::{Addresses, Exit, Service};
