@@ -1,1 +1,22 @@
-fn main() {}
+//! The program `holdfast`: everything an operator or a developer does by hand. It needs nothing but the bucket's
+//! credentials and the network, and it must never own a cell.
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod args;
+mod bucket;
+mod cell;
+mod cli;
+mod dev;
+mod diagnose;
+mod fleet;
+mod node;
+mod output;
+mod peers;
+mod process;
+mod progress;
+mod token;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -1,0 +1,175 @@
+//! `cell delete`: purges a cell. First the owner record says so, at a new epoch that is the floor of every later restore;
+//! only then are objects deleted, so that nothing which is deleted was still needed, and nothing that a late uploader
+//! leaves behind is ever read.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use bytes::Bytes;
+use holdfast_bucket::{BucketArgs, Buckets};
+use holdfast_cellnode::{Owners, PROTOCOL};
+use holdfast_core::ownership::{ClaimOutcome, Claimant, Intent, Previous, Protocol};
+use holdfast_records::cell_prefix;
+use holdfast_rpc::{Access, CallError, CellCall, CellClient, NodeCallError, Peer};
+use holdfast_types::{CellName, Epoch, NodeName, SessionId};
+use http_body_util::{BodyExt as _, Empty};
+use serde_json::json;
+
+use super::owners;
+use crate::args::open_existing;
+use crate::output::{Output, count};
+use crate::peers::{self, CLOCK_SKEW_MAX_MS};
+use crate::progress;
+
+/// The claimant's name; no node may run under it at the same time.
+const OPERATOR: &str = "operator";
+/// Claims before giving up: between them the owner was asked to release the cell.
+const ROUNDS: u32 = 8;
+/// Between claims.
+const PAUSE: Duration = Duration::from_millis(250);
+/// Time of one request that wakes a cell.
+const WAKE: Duration = Duration::from_secs(30);
+/// Objects listed and deleted at once.
+const PAGE: usize = 1000;
+
+/// Options of `cell delete`.
+#[derive(Debug, clap::Args)]
+pub struct Delete {
+    /// The cell, for example `db:users`.
+    cell: CellName,
+    /// Yes, for ever.
+    #[arg(long)]
+    yes: bool,
+    /// Where the bucket is.
+    #[command(flatten)]
+    bucket: BucketArgs,
+}
+
+impl Delete {
+    /// Deletes.
+    pub async fn run(self, output: Output) -> Result<()> {
+        let Self { cell, yes, bucket } = self;
+        if !yes {
+            bail!("this deletes `{cell}` and its whole history from the bucket for ever; add --yes to do it");
+        }
+        let buckets = open_existing(&bucket).await?;
+        let (epoch, previous) = purge(&buckets, &cell).await?;
+        let objects = delete_objects(&buckets, &cell).await?;
+        let deleted = json!({ "cell": cell.to_string(), "epoch": epoch.get(), "objects": objects });
+        let first = if previous == Previous::Purged {
+            "was deleted before; what came later is gone, too"
+        } else {
+            "is deleted"
+        };
+        output.print(&deleted, || {
+            format!(
+                "`{cell}` {first}: {} removed; no epoch below {epoch} is ever read again\n\
+                 An upload that was under way may still leave objects, which nothing reads; run this again to remove them.\n\
+                 Backups are unaffected: exported files, and versions or copies that the store itself keeps.",
+                count(objects, "object")
+            )
+        })
+    }
+}
+
+/// Claims the cell's next epoch as its purge; a live owner is asked to give the cell up first.
+async fn purge(buckets: &Buckets, cell: &CellName) -> Result<(Epoch, Previous)> {
+    let owners = owners(buckets);
+    let spinner = progress::spinner(format!("claiming `{cell}`"));
+    let mut refusal = None;
+    for round in 0..ROUNDS {
+        if round > 0 {
+            tokio::time::sleep(PAUSE).await;
+        }
+        match owners.claim(cell, operator()?, Intent::Purge).await {
+            ClaimOutcome::Claimed { owner, version: _, previous } => {
+                spinner.finish_and_clear();
+                return Ok((owner.epoch, previous));
+            }
+            ClaimOutcome::NothingToPurge => bail!("there is no cell `{cell}` in `{}`", buckets.records.url()),
+            ClaimOutcome::NotOwner { node, session } => {
+                spinner.set_message(format!("`{node}` gives `{cell}` up"));
+                refusal = ask(buckets, &owners, cell, (node, session)).await.err();
+            }
+            ClaimOutcome::Incompatible { node, theirs } => bail!(
+                "`{node}` owns `{cell}` and speaks protocol {}-{}, this program {}-{}: use the release that the node has",
+                theirs.min,
+                theirs.max,
+                PROTOCOL.min,
+                PROTOCOL.max
+            ),
+            ClaimOutcome::Failed(failure) => refusal = Some(anyhow!("{failure}")),
+        }
+    }
+    let refusal = refusal.unwrap_or_else(|| anyhow!("its owner takes it again and again; stop its clients"));
+    Err(refusal.context(format!("`{cell}` is not deleted, since it could not be claimed; try again")))
+}
+
+fn operator() -> Result<Claimant> {
+    Ok(Claimant {
+        node: NodeName::parse(OPERATOR).context("the operator's name")?,
+        session: peers::fresh_session()?,
+        protocol: Protocol { min: PROTOCOL.min, max: PROTOCOL.max },
+        clock_skew_max_ms: CLOCK_SKEW_MAX_MS,
+    })
+}
+
+/// Asks a live owner to release the cell.
+async fn ask(
+    buckets: &Buckets,
+    owners: &Owners,
+    cell: &CellName,
+    owner: (NodeName, SessionId),
+) -> Result<()> {
+    let (node, session) = owner;
+    let lease = owners.read_lease(&node).await?.filter(|lease| lease.session == session);
+    // Gone meanwhile: the next claim sees that.
+    let Some(lease) = lease else { return Ok(()) };
+    let client = peers::client(buckets).await?;
+    let peer = peers::peer(&lease);
+    match client.release_cell(&peer, cell).await {
+        Ok(()) => Ok(()),
+        Err(NodeCallError::Refused(CallError::NotOwner(_))) => {
+            // Owned and not resident: only a resident cell can be released, so it is woken first.
+            wake(&client, &peer, cell).await?;
+            released(client.release_cell(&peer, cell).await, &node)
+        }
+        refused => released(refused, &node),
+    }
+}
+
+fn released(answer: Result<(), NodeCallError>, node: &NodeName) -> Result<()> {
+    answer.map_err(anyhow::Error::new).with_context(|| format!("its owner `{node}` does not release it"))
+}
+
+async fn wake(client: &CellClient, peer: &Peer, cell: &CellName) -> Result<()> {
+    let body = Empty::<Bytes>::new().map_err(|never| match never {}).boxed_unsync();
+    let call = CellCall {
+        cell: cell.clone(),
+        access: Access::ReadOnly,
+        request: http::Request::get("/").body(body)?,
+        deadline: tokio::time::Instant::now() + WAKE,
+    };
+    match client.call(peer, call).await {
+        Ok(_) => Ok(()),
+        Err(error) => bail!("its owner `{}` cannot wake it: {error}", peer.node),
+    }
+}
+
+/// Deletes everything below the cell's `ltx/`; the owner record stays, because it is what keeps late uploads out.
+async fn delete_objects(buckets: &Buckets, cell: &CellName) -> Result<u64> {
+    let prefix = format!("{}ltx/", cell_prefix(cell));
+    let spinner = progress::spinner("deleting objects");
+    let mut deleted = 0;
+    loop {
+        let page = buckets.bulk.list(&prefix, None, PAGE).await?;
+        if page.objects.is_empty() {
+            spinner.finish_and_clear();
+            return Ok(deleted);
+        }
+        let keys: Vec<String> = page.objects.into_iter().map(|object| object.key).collect();
+        buckets.bulk.delete_many(&keys).await.context("some objects are left; run this again")?;
+        deleted += u64::try_from(keys.len()).unwrap_or(u64::MAX);
+        spinner.set_message(format!("deleting objects: {deleted}"));
+    }
+}

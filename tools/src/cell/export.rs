@@ -1,0 +1,143 @@
+//! `cell export`: a plain SQLite file, restored from the bucket. The owner is neither asked nor disturbed, so what it has
+//! acknowledged is there, and what it has not may be missing.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use holdfast_bucket::{BucketArgs, Buckets};
+use holdfast_cellnode::{RestoreError, RestoreJob, Restored, restore};
+use holdfast_core::ownership::{OwnerState, OwnerView};
+use holdfast_types::CellName;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::json;
+
+use super::owner_of;
+use crate::args::open_existing;
+use crate::output::{Output, bytes, count};
+use crate::progress;
+
+/// Restores before giving up on a store that fails.
+const ATTEMPTS: u32 = 4;
+/// What `PRAGMA integrity_check` says of a sound database.
+const SOUND: &str = "ok";
+
+/// Options of `cell export`.
+#[derive(Debug, clap::Args)]
+pub struct Export {
+    /// The cell, for example `db:users`.
+    cell: CellName,
+    /// The file to write.
+    file: PathBuf,
+    /// Replace the file when it exists.
+    #[arg(long)]
+    force: bool,
+    /// Where the bucket is.
+    #[command(flatten)]
+    bucket: BucketArgs,
+}
+
+impl Export {
+    /// Exports.
+    pub async fn run(self, output: Output) -> Result<()> {
+        let Self { cell, file, force, bucket } = self;
+        if !force && file.symlink_metadata().is_ok() {
+            bail!("`{}` exists: name another file, or replace it with --force", file.display());
+        }
+        let buckets = open_existing(&bucket).await?;
+        let owner = owner_of(&buckets, &cell).await?;
+        if owner.state == OwnerState::Purged {
+            bail!("cell `{cell}` was deleted; nothing of it can be exported");
+        }
+        let aside = aside(&file)?;
+        let spinner = progress::spinner(format!("restoring `{cell}`"));
+        let restored = restore_to(&buckets, &cell, &owner, aside.path()).await?;
+        spinner.set_message(format!("checking `{cell}`"));
+        let path = aside.path().to_path_buf();
+        let len = tokio::task::spawn_blocking(move || finish(&path)).await.context("the check failed")??;
+        spinner.finish_and_clear();
+        place(aside, &file, force)?;
+        let position = restored.end.map(|end| json!({ "epoch": end.epoch.get(), "txid": end.txid.get() }));
+        let exported = json!({
+            "cell": cell.to_string(), "file": file, "position": position, "bytes": len, "integrity": SOUND,
+            "read": { "files": restored.read.files, "bytes": restored.read.bytes },
+        });
+        output.print(&exported, || text(&cell, &file, &restored, len))
+    }
+}
+
+/// A temporary file beside the target, on the same file system.
+fn aside(file: &Path) -> Result<tempfile::NamedTempFile> {
+    let folder = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    tempfile::Builder::new()
+        .prefix(".holdfast-export-")
+        .tempfile_in(folder)
+        .with_context(|| format!("nothing can be written into `{}`", folder.display()))
+}
+
+async fn restore_to(
+    buckets: &Buckets,
+    cell: &CellName,
+    owner: &OwnerView,
+    path: &Path,
+) -> Result<Restored, RestoreError> {
+    let job = RestoreJob {
+        cell: cell.clone(),
+        below: owner.epoch.next(),
+        floor: owner.floor,
+        database: path.to_path_buf(),
+        local: None,
+    };
+    let mut attempt = 1;
+    loop {
+        match restore(&buckets.bulk, &job).await {
+            Err(error) if error.is_transient() && attempt < ATTEMPTS => {
+                tracing::warn!(%error, attempt, "the restore failed; trying again");
+                tokio::time::sleep(std::time::Duration::from_millis(250 << attempt)).await;
+                attempt += 1;
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Makes the restored file one that any SQLite opens by itself, checks it, and syncs it. Returns its length.
+fn finish(path: &Path) -> Result<u64> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    let connection = Connection::open_with_flags(path, flags)?;
+    // A cell's database is in WAL mode; a file for elsewhere needs no second one beside it.
+    let mode: String = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
+    ensure!(mode == "delete", "the exported file stays in journal mode `{mode}`");
+    let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    ensure!(verdict == SOUND, "the restored database is damaged: {verdict}");
+    connection.close().map_err(|(_, error)| error)?;
+    let file = std::fs::File::open(path)?;
+    file.sync_all()?;
+    Ok(file.metadata()?.len())
+}
+
+fn place(aside: tempfile::NamedTempFile, file: &Path, force: bool) -> Result<()> {
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    aside.as_file().set_permissions(permissions)?;
+    let placed = if force { aside.persist(file) } else { aside.persist_noclobber(file) };
+    placed
+        .map(|_| ())
+        .map_err(|error| error.error)
+        .with_context(|| format!("`{}` cannot be written", file.display()))
+}
+
+fn text(cell: &CellName, file: &Path, restored: &Restored, len: u64) -> String {
+    let file = file.display();
+    match restored.end {
+        Some(end) => format!(
+            "`{file}`: {} of `{cell}` at epoch {}, transaction {}, from {}; integrity check ok",
+            bytes(len),
+            end.epoch,
+            end.txid,
+            count(restored.read.files, "object"),
+        ),
+        None => format!("`{file}`: `{cell}` is empty, and so is the file"),
+    }
+}

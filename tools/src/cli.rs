@@ -1,0 +1,159 @@
+//! The command line as a whole: what there is, what the exit codes mean, and how an error is told.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+use holdfast_telemetry::{LogFormat, TelemetryOptions};
+
+use crate::output::Output;
+use crate::{bucket, cell, dev, diagnose, node, token};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  it failed, or a check found a fault; the text says what and what to do
+  2  the command line is wrong
+  3  `dev`: a node fenced itself and could not be started again
+  130  stopped at once by a second Ctrl-C
+
+Every option can be given by the environment variable that its help names.";
+
+/// Durable cells on a bucket: run, look at and look after them.
+#[derive(Debug, Parser)]
+#[command(name = "holdfast", version, after_help = EXIT_CODES, after_long_help = EXIT_CODES)]
+struct Cli {
+    /// Print JSON, for programs.
+    #[arg(long, global = true, env = "HOLDFAST_JSON")]
+    json: bool,
+    /// What is logged to stderr, as in RUST_LOG.
+    #[arg(long, global = true, env = "RUST_LOG", default_value = "warn", value_name = "FILTER")]
+    log: String,
+    /// Log lines: `pretty` for people, `json` for machines.
+    #[arg(long, global = true, env = "HOLDFAST_LOG_FORMAT", default_value = "pretty", value_name = "FORMAT")]
+    log_format: LogFormat,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a whole fleet in this process, for development: an ingress, nodes, and a bucket in a directory.
+    Dev(dev::Dev),
+    /// Check the bucket, the fleet's identity, and every node.
+    Diagnose(diagnose::Diagnose),
+    /// Look at cells, query, export and delete them.
+    #[command(subcommand)]
+    Cell(cell::Cell),
+    /// List nodes, and drain one.
+    #[command(subcommand)]
+    Node(node::Node),
+    /// Check a store, or serve a directory as one.
+    #[command(subcommand)]
+    Bucket(bucket::BucketCommand),
+    /// Make and read the bearer tokens of the SQL API.
+    #[command(subcommand)]
+    Token(token::Token),
+    /// Print the completions of a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Parses, runs, and turns the result into an exit code.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // Whichever library makes a TLS connection first finds the provider that the others use.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return tell(cli.json, &anyhow::Error::new(error).context("the runtime cannot start")),
+    };
+    let is_json = cli.json;
+    let code = match runtime.block_on(run(cli)) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => tell(is_json, &error),
+    };
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    code
+}
+
+async fn run(cli: Cli) -> Result<u8> {
+    let Cli { json, log, log_format, command } = cli;
+    let telemetry = holdfast_telemetry::init(TelemetryOptions {
+        service_name: "holdfast".into(),
+        instance: std::process::id().to_string(),
+        log_format,
+        log_filter: log,
+    })?;
+    let output = Output::new(json);
+    let result = match command {
+        Command::Dev(dev) => dev.run(output).await,
+        Command::Diagnose(diagnose) => diagnose.run(output).await.map(|()| 0),
+        Command::Cell(cell) => cell.run(output).await.map(|()| 0),
+        Command::Node(node) => node.run(output).await.map(|()| 0),
+        Command::Bucket(bucket) => bucket.run(output).await.map(|()| 0),
+        Command::Token(token) => token.run(output).await.map(|()| 0),
+        Command::Completions { shell } => completions(output, shell).map(|()| 0),
+    };
+    telemetry.shutdown().await;
+    result
+}
+
+fn completions(output: Output, shell: clap_complete::Shell) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "holdfast", &mut script);
+    output.raw(&script)
+}
+
+fn tell(is_json: bool, error: &anyhow::Error) -> ExitCode {
+    let is_closed_pipe = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe);
+    if is_closed_pipe {
+        // Whoever read the output has seen enough.
+        return ExitCode::SUCCESS;
+    }
+    if is_json {
+        eprintln!("{}", serde_json::json!({ "error": format!("{error:#}") }));
+    } else {
+        eprintln!("holdfast: {error:#}");
+    }
+    ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_help_that_names_its_options() {
+        let mut cli = Cli::command();
+        cli.build();
+        for command in cli.get_subcommands() {
+            assert!(command.get_about().is_some(), "`{}` has no help", command.get_name());
+        }
+        let help = cli.render_long_help().to_string();
+        assert!(help.contains("Exit codes:") && help.contains("130"), "{help}");
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_told_at_once() {
+        for bad in [
+            vec!["holdfast"],
+            vec!["holdfast", "dev", "--nodes", "0"],
+            vec!["holdfast", "cell", "show", "users", "--bucket", "file:///x"],
+            vec!["holdfast", "token", "create", "--cell", "*", "--bucket", "file:///x"],
+        ] {
+            assert!(Cli::try_parse_from(&bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `holdfast dev`: a whole fleet in one process, for development. It says plainly that one machine's disk is all there is.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use holdfast_cellnode::{Exit, config::parse_duration};
+use holdfast_types::NodeName;
+use serde_json::json;
+
+use crate::fleet::{Fleet, FleetOptions, NodeEnded};
+use crate::output::{Output, count};
+use crate::process::{Signals, raise_file_limit, write_ready};
+
+/// Attempts to start a fenced node again: its old session may still be letting go of the directory.
+const RESTARTS: u32 = 20;
+/// Between them.
+const RESTART_PAUSE: Duration = Duration::from_millis(500);
+
+/// Options of `dev`.
+#[derive(Debug, clap::Args)]
+pub struct Dev {
+    /// Nodes to run. More than one shows placement, drain and takeover.
+    #[arg(long, env = "HOLDFAST_DEV_NODES", default_value_t = 1, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=32))]
+    nodes: u16,
+    /// Everything is kept here: the bucket and the nodes' data directories. Start again on it and all is there.
+    #[arg(long, env = "HOLDFAST_DEV_DIR", default_value = ".holdfast", value_name = "DIR")]
+    dir: PathBuf,
+    /// Port on 127.0.0.1 of the HTTP API. 0 takes a free one.
+    #[arg(long, env = "HOLDFAST_DEV_PORT", default_value_t = 8080, value_name = "P")]
+    port: u16,
+    /// Lifetime of the nodes' leases: how long after a node's death its cells can be taken over.
+    #[arg(long, env = "HOLDFAST_LEASE_TTL", default_value = "10s", value_parser = parse_duration)]
+    lease_ttl: Duration,
+    /// Once ready, a JSON object with the addresses and the bucket is written to this file.
+    #[arg(long, env = "HOLDFAST_READY_FILE", value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+}
+
+impl Dev {
+    /// Runs until a signal, and returns the exit code.
+    pub async fn run(self, output: Output) -> Result<u8> {
+        let started = Instant::now();
+        let mut signals = Signals::take()?;
+        raise_file_limit();
+        let options = FleetOptions {
+            dir: self.dir.clone(),
+            nodes: usize::from(self.nodes),
+            port: self.port,
+            lease_ttl: Some(self.lease_ttl),
+        };
+        let fleet = tokio::select! {
+            biased;
+            // Nothing is served yet, so there is nothing to give up; leases end by themselves.
+            () = signals.next() => return Ok(0),
+            fleet = Fleet::start(options) => fleet?,
+        };
+        let ready = ready(&fleet);
+        if let Some(path) = &self.ready_file {
+            write_ready(path, &ready)?;
+        }
+        output.print(&ready, || banner(&fleet, started.elapsed()))?;
+        self.serve(fleet, &mut signals).await
+    }
+
+    async fn serve(&self, mut fleet: Fleet, signals: &mut Signals) -> Result<u8> {
+        loop {
+            let NodeEnded { name, result } = tokio::select! {
+                biased;
+                () = signals.next() => break,
+                ended = fleet.next_ended() => ended?,
+            };
+            match result.with_context(|| format!("`{name}` failed"))? {
+                Exit::Clean => {
+                    eprintln!("holdfast: `{name}` has drained and stopped; {} left", fleet.running())
+                }
+                Exit::Fenced(cause) => {
+                    eprintln!("holdfast: `{name}` fenced itself ({}); starting it again", cause.name());
+                    if let Err(error) = restart(&mut fleet, &name).await {
+                        eprintln!("holdfast: {error:#}");
+                        return Ok(Exit::Fenced(cause).code());
+                    }
+                }
+            }
+            if fleet.running() == 0 {
+                break;
+            }
+        }
+        eprintln!("holdfast: draining; press Ctrl-C again to stop at once");
+        signals.unless_again(fleet.stop()).await?;
+        Ok(0)
+    }
+}
+
+/// What a supervisor would do, for example after the machine was asleep.
+async fn restart(fleet: &mut Fleet, name: &NodeName) -> Result<()> {
+    let mut attempt = 1;
+    loop {
+        match fleet.restart(name).await {
+            Err(_) if attempt < RESTARTS => {
+                attempt += 1;
+                tokio::time::sleep(RESTART_PAUSE).await;
+            }
+            result => return result,
+        }
+    }
+}
+
+fn ready(fleet: &Fleet) -> serde_json::Value {
+    let nodes = fleet.nodes.iter().map(|node| {
+        let (internal, admin) = (node.addresses.internal.to_string(), node.addresses.admin.to_string());
+        json!({ "node": node.name.to_string(), "internal": internal, "admin": admin })
+    });
+    json!({
+        "public": fleet.addresses.public.to_string(),
+        "admin": fleet.addresses.admin.to_string(),
+        "url": fleet.url(),
+        "bucket": fleet.bucket_url,
+        "nodes": nodes.collect::<Vec<_>>(),
+    })
+}
+
+fn banner(fleet: &Fleet, elapsed: Duration) -> String {
+    let (url, bucket) = (fleet.url(), &fleet.bucket_url);
+    let nodes = count(u64::try_from(fleet.nodes.len()).unwrap_or(u64::MAX), "node");
+    let statements = [
+        r#"{"sql": "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)"}"#,
+        r#"{"sql": "INSERT INTO notes (text) VALUES (?)", "args": ["remember the milk"]}"#,
+        r#"{"sql": "SELECT * FROM notes"}"#,
+    ];
+    let curls: String =
+        statements.iter().map(|body| format!("  curl {url}/-/db/demo/query -d '{body}'\n")).collect();
+    format!(
+        "holdfast dev is ready: {nodes} behind {url}, after {:.1} s\n\
+         \n\
+         In another terminal:\n\
+         \n\
+         {curls}\
+         \n\
+         The bucket, for the other commands:\n\
+         \n  export HOLDFAST_BUCKET={bucket}\n\
+         \n\
+         Everything is on this machine's disk alone: nothing here survives the machine.\n\
+         Ctrl-C drains and stops; a second one stops at once.",
+        elapsed.as_secs_f64()
+    )
+}
