@@ -5,7 +5,7 @@ use std::time::Duration;
 use holdfast_records::Record;
 use holdfast_tests::cluster::{Cluster, ClusterOptions};
 use holdfast_tests::wait;
-use holdfast_types::SessionId;
+use holdfast_types::{SessionId, WriteId};
 
 use crate::support::{SOON, client, create, fleet, ids, insert};
 
@@ -34,6 +34,7 @@ async fn an_overwritten_lease_fences_as_mismatch() {
     cluster.allow_in_logs("SELF-FENCE");
     let mut lease = cluster.lease("n1").await.unwrap().unwrap();
     lease.session = SessionId::from_bits(7);
+    lease.write_id = WriteId::from_bits(7);
     let forged = lease.encode();
     cluster.raw_store().put("nodes/n1.json", forged.clone()).await.unwrap();
     let line = fence_line(&mut cluster).await;
