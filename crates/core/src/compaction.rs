@@ -221,7 +221,10 @@ mod tests {
             Some(CompactionWork::Snapshot { at: Txid::new(2) })
         );
         assert_eq!(upload(&mut compaction, 3, 100, 1 << 19), None, "one at a time");
-        assert_eq!(compaction.on(CompactionEvent::Done { len: 1 << 19, max: Txid::new(2) }, Millis::ZERO), None);
+        assert_eq!(
+            compaction.on(CompactionEvent::Done { len: 1 << 19, max: Txid::new(2) }, Millis::ZERO),
+            None
+        );
         assert_eq!(compaction.chain, ChainSize { files: 2, bytes: (1 << 19) + 100 });
     }
 

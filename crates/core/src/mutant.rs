@@ -31,10 +31,12 @@ pub enum Mutant {
     KeepDatabaseAfterFailedProof,
     /// A restore reads history below the purge's floor.
     IgnoreFloor,
+    /// An epoch reveals what it restored before an owner read has named it.
+    SkipConfirmation,
 }
 
 /// Every mutant.
-pub const ALL: [Mutant; 13] = [
+pub const ALL: [Mutant; 14] = [
     Mutant::SkipClaimGuard,
     Mutant::TakeOverLiveLease,
     Mutant::ReuseEpochOnWake,
@@ -48,6 +50,7 @@ pub const ALL: [Mutant; 13] = [
     Mutant::UnknownIsRejected,
     Mutant::KeepDatabaseAfterFailedProof,
     Mutant::IgnoreFloor,
+    Mutant::SkipConfirmation,
 ];
 
 #[cfg(feature = "mutants")]

@@ -29,7 +29,7 @@ impl World {
             10..19 => Ask::Read,
             _ => Ask::Touch,
         };
-        let strays = self.rng.chance(150);
+        let strays = self.rng.chance(self.plan.strays);
         let route = self.clients[client].routes.get(&cell).copied().filter(|_| !strays);
         let index = route.unwrap_or_else(|| self.rng.index(self.nodes.len()));
         let id = self.name();

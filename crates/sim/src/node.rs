@@ -126,7 +126,7 @@ pub(crate) struct Slot {
 #[derive(Debug)]
 pub(crate) enum Phase {
     Claiming(claiming::Claiming),
-    Restoring(restore::Restoring),
+    Restoring(Box<restore::Restoring>),
     Opening(activation::Opening),
     Serving(Box<Residency>),
     Releasing(leaving::Releasing),

@@ -27,6 +27,9 @@ pub enum Scenario {
     Skew,
     /// Clocks differ by more than allowed: only proofs protect.
     BeyondSkew,
+    /// As beyond-skew, with one cell that everybody takes from everybody while reads of its history
+    /// are lost and asked for again.
+    Contested,
     /// Cells are given up, put to sleep and woken; nodes drain.
     Drains,
     /// Two directories claim one node name.
@@ -38,7 +41,7 @@ pub enum Scenario {
 }
 
 /// Every scenario.
-pub const ALL: [Scenario; 12] = [
+pub const ALL: [Scenario; 13] = [
     Scenario::Calm,
     Scenario::Crashes,
     Scenario::Pauses,
@@ -47,6 +50,7 @@ pub const ALL: [Scenario; 12] = [
     Scenario::LongOutages,
     Scenario::Skew,
     Scenario::BeyondSkew,
+    Scenario::Contested,
     Scenario::Drains,
     Scenario::SameName,
     Scenario::Purges,
@@ -106,6 +110,8 @@ pub struct Plan {
     pub wall_off_ms_max: u64,
     /// Chance, in millionths, that a process dies right after a step.
     pub step_crash_ppm: u64,
+    /// Requests, in thousandths, that go to any node instead of the one that is thought to own the cell.
+    pub strays: u64,
     /// Whether two nodes share a name.
     pub has_twins: bool,
     /// Whether clocks keep the bound that leases rely on.
@@ -132,6 +138,7 @@ impl Plan {
             outage_ms_max: 1_500,
             wall_off_ms_max: 20,
             step_crash_ppm: 0,
+            strays: 150,
             has_twins: false,
             clocks_in_bounds: true,
             may_fence: true,
@@ -180,6 +187,17 @@ impl Plan {
                 self.faults = vec![(Fault::ClockStep, 1), (Fault::Pause, 1), (Fault::Crash, 1)];
                 self.weather.late = 5;
             }
+            Scenario::Contested => {
+                self.wall_off_ms_max = 30_000;
+                self.clocks_in_bounds = false;
+                self.cells = 1;
+                self.nodes = 4;
+                self.clients = 8;
+                self.strays = 700;
+                self.faults = vec![(Fault::ClockStep, 4), (Fault::Release, 1), (Fault::Crash, 1)];
+                self.fault_every_ms_max = 900;
+                self.weather.request_lost = 120;
+            }
             Scenario::Drains => {
                 self.faults = vec![(Fault::Drain, 1), (Fault::Release, 3), (Fault::Sleep, 3)];
                 self.fault_every_ms_max = 3_000;
@@ -204,7 +222,7 @@ impl Plan {
         self.wall_off_ms_max = WALL_OFF_IN_BOUNDS_MS;
         self.step_crash_ppm = 30;
         self.has_twins = self.nodes > 2;
-        self.fault_every_ms_max = 5_000;
+        self.fault_every_ms_max = 8_000;
         self.outage_ms_max = 8_000;
         self.faults = vec![
             (Fault::Crash, 3),

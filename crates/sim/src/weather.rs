@@ -31,8 +31,10 @@ pub struct Weather {
     pub request_lost: u64,
     /// Applied, but the answer is lost.
     pub answer_lost: u64,
-    /// Applied up to 40 s late, long after the caller gave up.
+    /// Applied late, after the caller gave up.
     pub late: u64,
+    /// How late, in milliseconds.
+    pub late_ms_max: u64,
     /// Answered ambiguously, applied or not.
     pub ambiguous: u64,
     /// A listing may miss what was written within this span.
@@ -49,6 +51,7 @@ impl Weather {
         request_lost: 0,
         answer_lost: 0,
         late: 0,
+        late_ms_max: 40_000,
         ambiguous: 0,
         list_stale_ms_max: 0,
         message_lost: 0,
@@ -72,7 +75,7 @@ impl Weather {
         } else if rng.chance(self.answer_lost) {
             Fate { applied_after_ms: Some(there), ..lost }
         } else if rng.chance(self.late) {
-            Fate { applied_after_ms: Some(rng.within(1_000, 40_000)), ..lost }
+            Fate { applied_after_ms: Some(rng.within(1_000, self.late_ms_max)), ..lost }
         } else if rng.chance(self.ambiguous) {
             let applied_after_ms = rng.chance(500).then_some(there);
             Fate { applied_after_ms, answered_after_ms: Some((back, Answered::Ambiguously)) }

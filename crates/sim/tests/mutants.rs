@@ -8,7 +8,7 @@ use holdfast_sim::run::run;
 use holdfast_sim::scenario::Scenario;
 
 /// Runs in which a mutant must be found.
-const RUNS_MAX: u64 = 400;
+const RUNS_MAX: u64 = 3_000;
 static SWITCH: Mutex<()> = Mutex::new(());
 
 /// Where to look for a mutant: one seed of each in turn.
@@ -24,6 +24,7 @@ fn scenarios(mutant: Mutant) -> &'static [Scenario] {
         Mutant::TrustListing => &[Scenario::Drains, Scenario::Lossy],
         Mutant::UnknownIsRejected | Mutant::KeepDatabaseAfterFailedProof => &[Scenario::LongOutages],
         Mutant::IgnoreFloor => &[Scenario::Purges],
+        Mutant::SkipConfirmation => &[Scenario::Contested],
     }
 }
 
@@ -72,4 +73,5 @@ mutants! {
     an_unknown_answer_taken_for_a_rejection_is_found: UnknownIsRejected,
     a_database_kept_after_a_failed_proof_is_found: KeepDatabaseAfterFailedProof,
     an_ignored_floor_is_found: IgnoreFloor,
+    a_skipped_confirmation_is_found: SkipConfirmation,
 }

@@ -64,7 +64,7 @@ impl Gate {
             captured: restored,
             uploaded: restored,
             covered: restored,
-            is_confirmed: false,
+            is_confirmed: mutant::is(Mutant::SkipConfirmation),
             pipeline: Pipeline::Idle,
             owner_read: None,
             waiting: VecDeque::new(),

@@ -41,6 +41,16 @@ impl PurgeChecker {
         )
     }
 
+    /// An output of an epoch left and revealed this; with clocks in bounds the purge has ended every earlier owner.
+    ///
+    /// # Errors
+    /// An epoch from before the purge still answers.
+    pub fn on_revealed(&self, cell: Cell, epoch: Epoch, in_bounds: bool) -> Result<(), Violation> {
+        let floor = self.floors.get(&cell).copied().unwrap_or_default();
+        let is_old = in_bounds && epoch < floor;
+        require(!is_old, "PURGE", format_args!("{cell:?}: epoch {epoch} answers, purged at {floor}"))
+    }
+
     /// Purges so far.
     #[must_use]
     pub const fn purges(&self) -> u64 {
@@ -61,5 +71,8 @@ mod tests {
         checker.on_seen(Cell(0), Epoch::new(3), &[OpId(2)]).unwrap();
         checker.on_seen(Cell(0), Epoch::new(1), &[OpId(1)]).unwrap();
         assert!(checker.on_seen(Cell(0), Epoch::new(3), &[OpId(1), OpId(2)]).is_err());
+        checker.on_revealed(Cell(0), Epoch::new(3), true).unwrap();
+        checker.on_revealed(Cell(0), Epoch::new(1), false).unwrap();
+        assert!(checker.on_revealed(Cell(0), Epoch::new(1), true).is_err());
     }
 }

@@ -76,8 +76,16 @@ impl World {
         let step = RestoreStep::Openers { left: Vec::new(), read: Vec::new() };
         let asked = (Operation::GetAll(Vec::new()), Step::Files);
         let plans = Vec::new();
-        slot.phase =
-            Phase::Restoring(Restoring { owner, version, lineage, local, plans, step, asked, failures: 0 });
+        slot.phase = Phase::Restoring(Box::new(Restoring {
+            owner,
+            version,
+            lineage,
+            local,
+            plans,
+            step,
+            asked,
+            failures: 0,
+        }));
         self.run_lineage_effect(index, cell, slot, effect)
     }
 

@@ -195,6 +195,7 @@ impl World {
         let transactions = residency.transactions_of(output.revealed_len);
         self.checkers.durability.on_revealed(cell, epoch, state, transactions)?;
         self.checkers.purge.on_seen(cell, epoch, state)?;
+        self.checkers.purge.on_revealed(cell, epoch, self.plan.clocks_in_bounds)?;
         self.respond(output.request, Outcome::Ran(epoch, state.to_vec()));
         Ok(())
     }
