@@ -10,9 +10,11 @@ use holdfast_core::compaction::ChainSize;
 use holdfast_core::ownership::{ClaimOutcome, Intent, OwnerView, Previous};
 use holdfast_records::{Key, Opener, OpenerReason, Record};
 use holdfast_rpc::{CallError, OwnerHint};
+use holdfast_telemetry::names::span;
 use holdfast_telemetry::{ActivationOutcome, Outcome, RestoreSource, Stage, metrics};
 use holdfast_types::{CellName, Position, Txid};
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 
 use crate::cells::{Job, Resident, ResidentParts};
 use crate::data_dir::CellFiles;
@@ -31,7 +33,8 @@ const RESTORE_ATTEMPTS: u32 = 8;
 /// [`CallError`]: who owns it, or what blocks it.
 pub(crate) async fn activate(node: Arc<Node>, cell: CellName) -> Result<Arc<Resident>, CallError> {
     let started = Instant::now();
-    let result = run(&node, &cell).await;
+    let span = tracing::info_span!(span::ACTIVATION, %cell);
+    let result = run(&node, &cell).instrument(span).await;
     let outcome = match &result {
         Ok(_) => ActivationOutcome::Resident,
         Err(CallError::NotOwner(_) | CallError::Draining) => ActivationOutcome::NotOwner,
@@ -48,12 +51,13 @@ async fn run(node: &Arc<Node>, cell: &CellName) -> Result<Arc<Resident>, CallErr
         return Err(unavailable(cell, "the node does not hold its lease"));
     }
     let stage = Instant::now();
-    let (owner, version, previous) = claim(node, cell).await?;
+    let (owner, version, previous) = claim(node, cell).instrument(tracing::info_span!(span::CLAIM)).await?;
     metrics().activation_stage(Stage::Claim, stage.elapsed());
 
     let files = node.data_dir.cell(cell);
     let stage = Instant::now();
-    let restored = rebuild(node, cell, &owner, &files).await.map_err(|error| {
+    let rebuilt = rebuild(node, cell, &owner, &files).instrument(tracing::info_span!(span::RESTORE)).await;
+    let restored = rebuilt.map_err(|error| {
         if error.is_transient() {
             tracing::warn!(%cell, epoch = %owner.epoch, %error, "a cell could not be restored");
         } else {
@@ -64,8 +68,11 @@ async fn run(node: &Arc<Node>, cell: &CellName) -> Result<Arc<Resident>, CallErr
     metrics().activation_stage(Stage::Restore, stage.elapsed());
 
     let stage = Instant::now();
-    put_opener(node, cell, &owner, restored.end, previous).await?;
-    let resident = open(node, (owner, version), &restored, files).await?;
+    let opening = async {
+        put_opener(node, cell, &owner, restored.end, previous).await?;
+        open(node, (owner, version), &restored, files).await
+    };
+    let resident = opening.instrument(tracing::info_span!(span::OPEN)).await?;
     metrics().activation_stage(Stage::Open, stage.elapsed());
     tracing::debug!(
         %cell, epoch = %resident.epoch, ?previous, end = ?restored.end, files = restored.read.files,

@@ -71,6 +71,9 @@ pub struct Config {
     /// Largest request body, in bytes.
     #[arg(long, env = "HOLDFAST_BODY_MAX", default_value_t = 16 << 20, value_name = "BYTES")]
     pub body_max: usize,
+    /// Memory for request bodies on this node, in bytes; beyond it 503.
+    #[arg(long, env = "HOLDFAST_BODIES_MAX", default_value_t = 256 << 20, value_name = "BYTES")]
+    pub bodies_max: usize,
     /// Largest database of one cell, in bytes.
     #[arg(long, env = "HOLDFAST_DATABASE_MAX", default_value_t = 10 << 30, value_name = "BYTES")]
     pub database_max: u64,

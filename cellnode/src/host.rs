@@ -5,11 +5,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use holdfast_rpc::{Body, CallError, CellCall, CellHost, CellPage, CellReply, CellSummary, NodeDescription};
+use holdfast_telemetry::names::span;
 use holdfast_telemetry::{RequestOutcome, metrics};
 use holdfast_types::CellName;
 use http_body_util::{BodyExt, Full};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::cells::{Cells, Event};
 use crate::clock;
@@ -43,7 +45,7 @@ impl Host {
         }
         let resident = Cells::resident(&self.node, &call.cell, call.deadline).await?;
         let (parts, body) = call.request.into_parts();
-        let body = self.collect(body, call.deadline).await?;
+        let (body, _memory) = self.collect(body, call.deadline).await?;
         let request = http::Request::from_parts(parts, body);
         let proof_ms = u64::try_from(self.node.config.proof_timeout.as_millis()).unwrap_or(u64::MAX);
         let event = Event::new(call.access, request, clock::monotonic().plus(proof_ms));
@@ -74,9 +76,10 @@ impl Host {
         Ok(CellReply { response, position: reply.position })
     }
 
-    async fn collect(&self, body: Body, deadline: Instant) -> Result<Bytes, CallError> {
-        let max = self.node.config.body_max;
-        match tokio::time::timeout_at(deadline, collect_up_to(body, max)).await {
+    async fn collect(&self, body: Body, deadline: Instant) -> Result<(Bytes, BodyMemory), CallError> {
+        let memory = BodyMemory { pool: Arc::clone(&self.node.bodies), held: Vec::new() };
+        match tokio::time::timeout_at(deadline, collect_up_to(body, self.node.config.body_max, memory)).await
+        {
             Ok(collected) => collected,
             Err(_) => Err(CallError::Rejected {
                 status: http::StatusCode::REQUEST_TIMEOUT,
@@ -86,8 +89,31 @@ impl Host {
     }
 }
 
+/// What a request body holds of the node's memory for bodies.
+struct BodyMemory {
+    pool: Arc<Semaphore>,
+    held: Vec<OwnedSemaphorePermit>,
+}
+
+impl BodyMemory {
+    fn take(&mut self, len: usize) -> Result<(), CallError> {
+        let kib = u32::try_from(len.div_ceil(1024)).unwrap_or(u32::MAX);
+        let permit =
+            Arc::clone(&self.pool).try_acquire_many_owned(kib).map_err(|_| CallError::Overloaded {
+                reason: "the node's memory for request bodies is used up".into(),
+                retry_after_ms: 500,
+            })?;
+        self.held.push(permit);
+        Ok(())
+    }
+}
+
 /// The whole body. One that arrives in a single piece is not copied.
-async fn collect_up_to(mut body: Body, max: usize) -> Result<Bytes, CallError> {
+async fn collect_up_to(
+    mut body: Body,
+    max: usize,
+    mut memory: BodyMemory,
+) -> Result<(Bytes, BodyMemory), CallError> {
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -104,6 +130,7 @@ async fn collect_up_to(mut body: Body, max: usize) -> Result<Bytes, CallError> {
                 ),
             });
         }
+        memory.take(piece.len())?;
         if first.is_empty() {
             first = piece;
         } else {
@@ -111,12 +138,12 @@ async fn collect_up_to(mut body: Body, max: usize) -> Result<Bytes, CallError> {
         }
     }
     if rest.is_empty() {
-        return Ok(first);
+        return Ok((first, memory));
     }
     let mut whole = BytesMut::with_capacity(first.len() + rest.len());
     whole.extend_from_slice(&first);
     whole.extend_from_slice(&rest);
-    Ok(whole.freeze())
+    Ok((whole.freeze(), memory))
 }
 
 #[async_trait]
@@ -125,7 +152,8 @@ impl CellHost for Host {
         let _in_flight = metrics().cellnode_in_flight();
         let started = Instant::now();
         let cancelled = CancelGuard(started);
-        let result = self.answer(call).await;
+        let span = tracing::debug_span!(span::CELLNODE_CALL, cell = %call.cell);
+        let result = self.answer(call).instrument(span).await;
         std::mem::forget(cancelled);
         let outcome = match &result {
             Ok(_) => RequestOutcome::Answered,

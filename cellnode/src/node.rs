@@ -52,6 +52,10 @@ pub struct Node {
     pub compactions: Semaphore,
     /// When chains are shortened.
     pub triggers: CompactionTriggers,
+    /// Bounds the memory of request bodies that are being received or wait for their cell, in KiB.
+    pub bodies: Arc<Semaphore>,
+    /// Outputs that wait at gates.
+    pub(crate) waiting: AtomicUsize,
     draining: AtomicBool,
     requests: AtomicUsize,
 }
@@ -76,6 +80,8 @@ impl Node {
             restores: Semaphore::new(config.restores_max.max(1)),
             compactions: Semaphore::new(COMPACTIONS_MAX),
             triggers: CompactionTriggers::default(),
+            bodies: Arc::new(Semaphore::new(config.bodies_max / 1024)),
+            waiting: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
             requests: AtomicUsize::new(0),
             config,

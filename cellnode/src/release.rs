@@ -8,8 +8,10 @@ use futures::StreamExt;
 use holdfast_core::gate::GateEvent;
 use holdfast_core::ownership::ReleaseOutcome;
 use holdfast_rpc::CallError;
+use holdfast_telemetry::names::span;
 use holdfast_types::{CellName, Position, Txid};
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 
 use crate::cells::{Job, Resident};
 use crate::clock;
@@ -25,7 +27,8 @@ const RELEASES: usize = 32;
 /// then stays owned by this session, and its next request activates it again.
 pub(crate) async fn release(node: &Arc<Node>, cell: &CellName) -> Result<(), CallError> {
     let Some(departure) = node.cells.depart(cell) else { return Err(CallError::NotOwner(None)) };
-    let result = leave(node, &departure.resident).await;
+    let span = tracing::info_span!(span::RELEASE, %cell);
+    let result = leave(node, &departure.resident).instrument(span).await;
     if let Err(reason) = &result {
         tracing::warn!(%cell, %reason, "a cell could not be given up");
         // Whatever state it is in: the local database goes, the bucket has what was acknowledged.

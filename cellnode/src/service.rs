@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -13,7 +14,7 @@ use holdfast_core::gate::GateEvent;
 use holdfast_core::lease::{FenceCause, LeaseTiming};
 use holdfast_records::{NodeLease, NodeLoad, Record};
 use holdfast_rpc::{ProcessIdentity, Role};
-use holdfast_telemetry::{Readiness, metrics};
+use holdfast_telemetry::{MeteredBucket, Readiness, metrics};
 use holdfast_types::{HostId, Millis, WriteId};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot, watch};
@@ -74,7 +75,7 @@ impl Service {
         ready: Option<oneshot::Sender<Addresses>>,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<Exit> {
-        let buckets = config.bucket.open().await?;
+        let buckets = MeteredBucket::around(config.bucket.open().await?);
         prove_fit(&buckets).await?;
         let data_dir = DataDir::open(&config.data_dir)?;
         let session = random::session_id();
@@ -130,8 +131,8 @@ impl Service {
             () = drain.notified() => leave(&node, &nudge, &mut lease, give_up).await?,
         };
         ticker.abort();
+        stop.send_replace(true);
         if end == Exit::Clean {
-            stop.send_replace(true);
             let _ = tokio::time::timeout(Duration::from_secs(5), server).await;
             let _ = tokio::time::timeout(Duration::from_secs(1), admin).await;
         }
@@ -251,8 +252,10 @@ async fn tick(node: Arc<Node>) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        for resident in node.cells.residents() {
-            resident.tick();
+        if node.waiting.load(Ordering::Relaxed) > 0 {
+            for resident in node.cells.residents() {
+                resident.tick();
+            }
         }
         node.cells.forget_old_failures();
     }

@@ -11,8 +11,10 @@ use holdfast_core::compaction::{ChainSize, Compaction};
 use holdfast_core::gate::{Clearance, FailCause, Gate, GateEffect, GateEvent, OutputId};
 use holdfast_core::ownership::OwnerView;
 use holdfast_sql::Captured;
+use holdfast_telemetry::names::span;
 use holdfast_telemetry::{ProofKind, ProofOutcome, metrics};
 use holdfast_types::{CellName, Epoch, Millis, Position, Txid};
+use tracing::Instrument as _;
 
 use super::worker::{Job, WorkerHandle};
 use super::{Event, event::EventHandle};
@@ -203,7 +205,10 @@ impl Resident {
             for output in state.outputs.values_mut().filter(|output| !output.waited) {
                 output.waited = true;
             }
-            self.waiting.store(state.outputs.len(), Ordering::Relaxed);
+            let before = self.waiting.swap(state.outputs.len(), Ordering::Relaxed);
+            // Under the lock, so that the node's sum never counts a change twice.
+            node.waiting.fetch_add(state.outputs.len(), Ordering::Relaxed);
+            node.waiting.fetch_sub(before, Ordering::Relaxed);
             if state.machine.has_failed() {
                 self.failed.store(true, Ordering::Release);
             }
@@ -221,7 +226,8 @@ impl Resident {
         match effect {
             GateEffect::Capture => self.send(Job::Capture(Arc::clone(self))),
             GateEffect::Upload { txid, attempt } => {
-                node.runtime.spawn(replication::upload(Arc::clone(self), txid, attempt));
+                let span = tracing::debug_span!(span::UPLOAD, cell = %self.cell, %txid, attempt);
+                node.runtime.spawn(replication::upload(Arc::clone(self), txid, attempt).instrument(span));
             }
             GateEffect::ReadOwner { attempt } => {
                 node.runtime.spawn(replication::read_owner(Arc::clone(self), attempt));

@@ -88,7 +88,7 @@ impl Workers {
             std::thread::Builder::new()
                 .name(format!("cells-{node}-{index}").chars().take(15).collect())
                 .stack_size(4 << 20)
-                .spawn(move || Worker::default().run(&queue))
+                .spawn(move || run_or_abort(&queue))
                 .expect("a thread can be started");
             WorkerHandle { jobs }
         });
@@ -101,6 +101,15 @@ impl Workers {
         let count = u64::try_from(self.handles.len()).expect("a count fits 64 bits");
         let index = usize::try_from(hash % count).expect("an index is below the count");
         self.handles[index].clone()
+    }
+}
+
+/// A panic on a cell's thread is a broken invariant: it ends the process, never the data.
+fn run_or_abort(queue: &Receiver<Job>) {
+    let run = std::panic::AssertUnwindSafe(|| Worker::default().run(queue));
+    if std::panic::catch_unwind(run).is_err() {
+        tracing::error!("a cell's thread panicked; the process ends so that no damaged state is served");
+        std::process::abort();
     }
 }
 

@@ -10,9 +10,11 @@ use futures::{StreamExt, TryStreamExt};
 use holdfast_core::compaction::{CompactionEvent, CompactionWork};
 use holdfast_ltx::{Decoder, PageSize, SnapshotSpec, compact, encode_snapshot};
 use holdfast_records::{Key, Level};
+use holdfast_telemetry::names::span;
 use holdfast_telemetry::{CompactionKind, Outcome, metrics};
 use holdfast_types::Txid;
 use tempfile::NamedTempFile;
+use tracing::Instrument as _;
 
 use super::upload::put_file;
 use crate::cells::Resident;
@@ -31,7 +33,8 @@ pub(super) fn on(resident: &Arc<Resident>, event: CompactionEvent) {
     };
     if let (Some(work), Some(node)) = (work, resident.node()) {
         let runtime = node.runtime.clone();
-        runtime.spawn(run(node, Arc::clone(resident), work));
+        let span = tracing::info_span!(span::COMPACTION, cell = %resident.cell, ?work);
+        runtime.spawn(run(node, Arc::clone(resident), work).instrument(span));
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod admin;
 mod labels;
+mod metered_bucket;
 mod metrics;
 pub mod names;
 mod pipeline;
@@ -16,6 +17,7 @@ pub use labels::{
     ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, Label, LookupResult, Outcome,
     ProofKind, ProofOutcome, RenewalOutcome, RequestOutcome, RestoreSource, Stage, StatusClass,
 };
+pub use metered_bucket::MeteredBucket;
 pub use metrics::{InFlight, Metrics, metrics};
 pub use pipeline::render_prometheus;
 pub use start::{LogFormat, Telemetry, TelemetryError, TelemetryOptions, init};
