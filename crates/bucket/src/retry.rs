@@ -104,10 +104,11 @@ pub(crate) enum Attempt {
     Open(BucketError),
 }
 
-/// Makes a conditional write: again after `Refused` and `Busy` while `deadline_ms` lasts, never after `Open`.
+/// Makes a conditional write: again after `Refused` and `Busy` while `deadline_ms` lasts, never after `Open`. One attempt
+/// takes at most `limit`.
 ///
 /// A rejection that follows a `Busy` answer may be the work of our own earlier attempt, so it is reported as unknown.
-pub(crate) async fn commit<F, A>(key: &str, deadline_ms: u64, mut attempt: F) -> Commit
+pub(crate) async fn commit<F, A>(key: &str, deadline_ms: u64, limit: Duration, mut attempt: F) -> Commit
 where
     F: FnMut() -> A,
     A: Future<Output = Attempt>,
@@ -116,8 +117,9 @@ where
     let mut doubt = None;
     let mut count = 0;
     loop {
-        let answer = timeout_at(deadline, attempt()).await.unwrap_or_else(|_| {
-            let detail = format!("no answer within the caller's {deadline_ms} ms");
+        let begin = Instant::now();
+        let answer = timeout_at(deadline.min(begin + limit), attempt()).await.unwrap_or_else(|_| {
+            let detail = format!("no answer within {} ms", begin.elapsed().as_millis());
             Attempt::Open(BucketError::new("put_if", key, ErrorKind::NoAnswer, detail))
         });
         let (error, is_in_doubt) = match answer {
@@ -152,7 +154,8 @@ mod tests {
 
     async fn run(answers: impl IntoIterator<Item = Attempt>) -> (Commit, usize) {
         let mut answers: VecDeque<_> = answers.into_iter().collect();
-        let commit = commit("k", 60_000, || std::future::ready(answers.pop_front().expect("scripted"))).await;
+        let commit =
+            commit("k", 60_000, ATTEMPT, || std::future::ready(answers.pop_front().expect("scripted"))).await;
         (commit, answers.len())
     }
 
@@ -185,11 +188,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_deadline_bounds_a_conditional_write() {
         let begin = Instant::now();
-        let silent = commit("k", 700, std::future::pending).await;
+        let silent = commit("k", 700, ATTEMPT, std::future::pending).await;
         assert!(matches!(silent, Commit::Unknown(e) if e.kind == ErrorKind::NoAnswer));
-        let busy = commit("k", 700, || std::future::ready(busy())).await;
+        let limited = commit("k", 60_000, Duration::from_millis(100), std::future::pending).await;
+        assert!(matches!(limited, Commit::Unknown(e) if e.kind == ErrorKind::NoAnswer));
+        let busy = commit("k", 700, ATTEMPT, || std::future::ready(busy())).await;
         assert!(matches!(busy, Commit::Unknown(e) if e.kind == ErrorKind::Unavailable));
-        assert!(begin.elapsed() <= Duration::from_millis(1400));
+        assert!(begin.elapsed() <= Duration::from_millis(1500));
     }
 
     #[tokio::test(start_paused = true)]

@@ -49,7 +49,7 @@ pub(super) async fn put_if(
         Err(error) => return Commit::Unknown(error),
     };
     let mode = mode(bucket.provider, &guard);
-    commit(key, deadline_ms, || {
+    commit(key, deadline_ms, upload_limit(body.len()), || {
         let (bucket, path, guard) = (bucket, &path, &guard);
         let options = PutOptions::from(mode.clone());
         let payload = PutPayload::from_bytes(body.clone());

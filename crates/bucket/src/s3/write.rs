@@ -66,7 +66,7 @@ pub(super) async fn put_if(
         Guard::Absent => (Some("*".to_owned()), None),
         Guard::Match(version) => (None, Some(version.as_str().to_owned())),
     };
-    commit(key, deadline_ms, || {
+    commit(key, deadline_ms, upload_limit(body.len()), || {
         let request = put_request(bucket, &full, &body)
             .set_if_none_match(absent.clone())
             .set_if_match(matching.clone());

@@ -187,6 +187,28 @@ async fn a_failed_upload_is_aborted() {
 }
 
 #[tokio::test]
+async fn an_upload_that_is_given_up_is_aborted() {
+    let begun = "<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>";
+    let answers = [Answer::http(200, &[], begun), Answer::Hold, Answer::Hold, Answer::bare(204)];
+    let script = Script::start(answers).await;
+    let bucket = script.bucket().await;
+    let pieces = (0..20).map(|_| Ok(Bytes::from(vec![7; 1024 * 1024])));
+    tokio::select! {
+        answer = bucket.put_stream("big", Box::pin(futures::stream::iter(pieces))) => panic!("{answer:?}"),
+        () = script.until("PUT") => {}
+    }
+    script.until("DELETE /bucket/prefix/big?").await;
+}
+
+#[tokio::test]
+async fn silence_is_unknown_at_the_deadline_and_sent_once() {
+    let script = Script::start([Answer::Hold]).await;
+    let commit = script.bucket().await.put_if("own.json", body(), matching(), 300).await;
+    assert!(matches!(&commit, Commit::Unknown(e) if e.kind == ErrorKind::NoAnswer), "{commit:?}");
+    assert_eq!(script.seen().len(), 1);
+}
+
+#[tokio::test]
 async fn a_200_that_hides_an_error_completes_nothing() {
     let begun = "<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>";
     let hidden = "<?xml version=\"1.0\"?><Error><Code>InternalError</Code><Message>m</Message></Error>";

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use holdfast_bucket::{S3Bucket, S3Credentials, S3Options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 /// One answer.
 #[derive(Clone)]
@@ -14,6 +15,8 @@ pub(crate) enum Answer {
     Bytes(Vec<u8>),
     /// The end of the connection.
     Cut,
+    /// Nothing, for ever.
+    Hold,
 }
 
 impl Answer {
@@ -62,24 +65,31 @@ impl Request {
 pub(crate) struct Script {
     endpoint: String,
     seen: Arc<Mutex<Vec<Request>>>,
+    arrived: Arc<Notify>,
 }
 
 impl Script {
     pub(crate) async fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        let script = Self { endpoint, seen: Arc::default() };
-        let seen = Arc::clone(&script.seen);
+        let script = Self { endpoint, seen: Arc::default(), arrived: Arc::default() };
+        let (seen, arrived) = (Arc::clone(&script.seen), Arc::clone(&script.arrived));
         let mut answers: VecDeque<Answer> = answers.into_iter().collect();
         tokio::spawn(async move {
+            let mut held = Vec::new();
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let Some(request) = read(&mut stream).await else { continue };
                 seen.lock().unwrap().push(request);
+                arrived.notify_one();
                 let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
-                if let Some(Answer::Bytes(bytes)) = answer {
-                    let _ = stream.write_all(&bytes).await;
-                    let _ = stream.shutdown().await;
+                match answer {
+                    Some(Answer::Bytes(bytes)) => {
+                        let _ = stream.write_all(&bytes).await;
+                        let _ = stream.shutdown().await;
+                    }
+                    Some(Answer::Hold) => held.push(stream),
+                    Some(Answer::Cut) | None => {}
                 }
             }
         });
@@ -96,6 +106,13 @@ impl Script {
             credentials: Some(credentials),
         };
         S3Bucket::open("//bucket/prefix", &options).await.unwrap()
+    }
+
+    /// Waits for a request whose first line begins with `line`.
+    pub(crate) async fn until(&self, line: &str) {
+        while !self.seen().iter().any(|request| request.line.starts_with(line)) {
+            self.arrived.notified().await;
+        }
     }
 
     pub(crate) fn seen(&self) -> Vec<Request> {
