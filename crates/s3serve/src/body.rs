@@ -28,12 +28,20 @@ pub(crate) struct Upload {
 /// Where a fault of the body is kept, so that the client gets its own error instead of the bucket's view of it.
 type Fault = Arc<Mutex<Option<S3Error>>>;
 
+/// The announced length of a body in bytes: of the payload itself, where it comes in signed chunks.
+pub(crate) fn announced_len<T>(request: &S3Request<T>, content_length: Option<i64>) -> Option<u64> {
+    match request.headers.get("x-amz-decoded-content-length") {
+        Some(len) => len.to_str().ok()?.parse().ok(),
+        None => content_length.and_then(|len| u64::try_from(len).ok()),
+    }
+}
+
 /// Takes a request's body, which must have the announced length and checksums.
-pub(crate) fn upload<T>(request: &S3Request<T>, body: Option<StreamingBlob>, len: Option<i64>) -> Upload {
+pub(crate) fn upload<T>(request: &S3Request<T>, body: Option<StreamingBlob>, len: Option<u64>) -> Upload {
     let fault = Fault::default();
     let reader = Reader {
         body,
-        left: len.and_then(|len| u64::try_from(len).ok()),
+        left: len,
         checks: Checks::new(&request.headers, request.trailing_headers.clone()),
         fault: Arc::clone(&fault),
     };
@@ -59,17 +67,14 @@ impl Upload {
         (self.stream, UploadFault(self.fault))
     }
 
-    /// The whole body in memory, when it is known to be at most `limit` bytes long.
+    /// The whole body in memory: at most its announced length. The caller has reserved the memory.
     ///
     /// # Errors
-    /// `EntityTooLarge`, or the body's own fault.
-    pub(crate) async fn collect(self, limit: usize) -> S3Result<Bytes> {
+    /// The body's own fault.
+    pub(crate) async fn collect(self) -> S3Result<Bytes> {
         let (mut stream, fault) = self.into_parts();
         let mut whole = BytesMut::new();
         while let Some(piece) = stream.try_next().await.map_err(|error| Self::error(&fault, error))? {
-            if whole.len() + piece.len() > limit {
-                return Err(s3_error!(EntityTooLarge, "a conditional write may have at most {limit} bytes"));
-            }
             whole.extend_from_slice(&piece);
         }
         Ok(whole.freeze())

@@ -17,7 +17,7 @@ use s3s::dto::{
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 
 use crate::answer::s3_error_of;
-use crate::body::{Upload as Body, upload as body_of};
+use crate::body::{Upload as Body, announced_len, upload as body_of};
 use crate::etag;
 use crate::object::{last_modified, signed};
 use crate::service::BucketService;
@@ -123,7 +123,8 @@ pub(crate) async fn upload_part(
     mut request: S3Request<UploadPartInput>,
 ) -> S3Result<S3Response<UploadPartOutput>> {
     let body = request.input.body.take();
-    let (stream, fault) = body_of(&request, body, request.input.content_length).into_parts();
+    let (stream, fault) =
+        body_of(&request, body, announced_len(&request, request.input.content_length)).into_parts();
     let input = request.input;
     check_upload(service, &input.bucket, &input.key, &input.upload_id).await?;
     if !(1..=NUMBER_MAX).contains(&input.part_number) {

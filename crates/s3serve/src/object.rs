@@ -12,15 +12,15 @@ use s3s::dto::{
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
 use crate::answer::{no_such_key, not_modified, precondition_failed, s3_error_of};
-use crate::body::{Upload, download, upload};
+use crate::body::{Upload, announced_len, download, upload};
 use crate::etag;
 use crate::service::BucketService;
 
 /// Longest body of a conditional write, in bytes: it is held in memory. Records are a few hundred bytes.
-const CONDITIONAL_LEN_MAX: usize = 64 * 1024 * 1024;
+const CONDITIONAL_LEN_MAX: u64 = 16 * 1024 * 1024;
 
 /// Bodies up to this length, in bytes, are written from memory in one piece.
-const SMALL_LEN_MAX: i64 = 1024 * 1024;
+const SMALL_LEN_MAX: u64 = 1024 * 1024;
 
 /// How long the bucket may take over one conditional write.
 const DEADLINE_MS: u64 = 10_000;
@@ -111,7 +111,7 @@ pub(crate) async fn put(
     mut request: S3Request<PutObjectInput>,
 ) -> S3Result<S3Response<PutObjectOutput>> {
     let body = request.input.body.take();
-    let len = request.input.content_length;
+    let len = announced_len(&request, request.input.content_length);
     let upload = upload(&request, body, len);
     let input = request.input;
     service.check_key(&input.bucket, &input.key)?;
@@ -126,11 +126,21 @@ pub(crate) async fn put(
     }
     let version = match guard(input.if_match.as_ref(), input.if_none_match.as_ref())? {
         Some(guard) => {
-            let body = upload.collect(CONDITIONAL_LEN_MAX).await?;
+            let len =
+                len.ok_or_else(|| s3_error!(MissingContentLength, "a conditional write needs a length"))?;
+            if len > CONDITIONAL_LEN_MAX {
+                return Err(s3_error!(
+                    EntityTooLarge,
+                    "a conditional write may have at most {CONDITIONAL_LEN_MAX} bytes"
+                ));
+            }
+            let _memory = service.reserve(len).await;
+            let body = upload.collect().await?;
             put_if(service, &input.key, body, guard).await?
         }
         None if len.is_some_and(|len| len <= SMALL_LEN_MAX) => {
-            let body = upload.collect(SMALL_LEN_MAX as usize).await?;
+            let _memory = service.reserve(SMALL_LEN_MAX.min(len.unwrap_or(SMALL_LEN_MAX))).await;
+            let body = upload.collect().await?;
             service.bucket.put(&input.key, body).await.map_err(s3_error_of)?
         }
         None => {

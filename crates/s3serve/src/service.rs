@@ -16,19 +16,30 @@ use s3s::dto::{
     UploadPartOutput,
 };
 use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::multipart::is_reserved;
 use crate::{list, multipart, object};
+
+/// Memory for bodies that are held whole, in KiB, over all requests; more requests wait.
+const MEMORY_KIB: usize = 256 * 1024;
 
 /// One bucket under one name.
 pub(crate) struct BucketService {
     pub(crate) bucket: Arc<dyn Bucket>,
     pub(crate) name: String,
+    memory_kib: Semaphore,
 }
 
 impl BucketService {
     pub(crate) fn new(bucket: Arc<dyn Bucket>, name: String) -> Self {
-        Self { bucket, name }
+        Self { bucket, name, memory_kib: Semaphore::new(MEMORY_KIB) }
+    }
+
+    /// Waits for memory to hold `len` bytes, which must be far less than all of it.
+    pub(crate) async fn reserve(&self, len: u64) -> SemaphorePermit<'_> {
+        let kib = u32::try_from(len / 1024 + 1).unwrap_or(u32::MAX);
+        self.memory_kib.acquire_many(kib).await.expect("the semaphore is never closed")
     }
 
     /// # Errors

@@ -138,6 +138,43 @@ async fn a_wrong_checksum_writes_nothing() {
 }
 
 #[tokio::test]
+async fn bodies_in_chunks_with_a_trailer_are_taken() {
+    // From a file the SDK sends `aws-chunked` with the checksum behind the body.
+    let (_server, client) = serve().await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for len in [0, 1, 300_000, 3_000_000] {
+        let bytes: Vec<u8> = (0..len).map(|at: u32| at.to_le_bytes()[0]).collect();
+        std::fs::write(file.path(), &bytes).unwrap();
+        let body = ByteStream::from_path(file.path()).await.unwrap();
+        client.put_object().bucket(BUCKET).key("k").body(body).send().await.unwrap();
+        let got = client.get_object().bucket(BUCKET).key("k").send().await.unwrap();
+        assert!(got.body.collect().await.unwrap().into_bytes() == bytes, "{len}");
+        let body = ByteStream::from_path(file.path()).await.unwrap();
+        client
+            .put_object()
+            .bucket(BUCKET)
+            .key(format!("c{len}"))
+            .if_none_match("*")
+            .body(body)
+            .send()
+            .await
+            .unwrap();
+    }
+    let begin = client.create_multipart_upload().bucket(BUCKET).key("m").send().await.unwrap();
+    let part =
+        client.upload_part().bucket(BUCKET).key("m").upload_id(begin.upload_id().unwrap()).part_number(1);
+    part.body(ByteStream::from_path(file.path()).await.unwrap()).send().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_conditional_write_that_is_too_large_is_refused() {
+    let (_server, client) = serve().await;
+    let body = ByteStream::from(vec![7; 17 * 1024 * 1024]);
+    let answer = client.put_object().bucket(BUCKET).key("k").if_none_match("*").body(body).send().await;
+    assert_eq!(failure(answer), expect(400, "EntityTooLarge"));
+}
+
+#[tokio::test]
 async fn a_multipart_upload_appears_at_completion() {
     let (_server, client) = serve().await;
     let begin = client.create_multipart_upload().bucket(BUCKET).key("big").send().await.unwrap();
