@@ -55,7 +55,8 @@ pub struct Engine {
     fault: Option<i32>,
 }
 
-/// A checkpoint or a setting failed. Disposition: reread; the local files are in doubt, restore from the bucket.
+/// A checkpoint or closing failed. Disposition: retry a checkpoint, as the WAL still holds everything (a full disk may have
+/// space again); after closing, discard the files.
 #[derive(Debug, thiserror::Error)]
 #[error("{action} failed: {source}")]
 pub struct EngineError {
@@ -176,7 +177,7 @@ impl Engine {
     /// uncaptured or a transaction is open.
     ///
     /// # Errors
-    /// [`EngineError`]; the files are then in doubt.
+    /// [`EngineError`]; the WAL then still holds everything.
     pub fn checkpoint(&mut self) -> Result<bool, EngineError> {
         if self.in_transaction() || self.is_dirty() {
             return Ok(false);

@@ -85,7 +85,7 @@ pub(crate) fn connection_memory(connection: &Connection) -> ConnectionMemory {
     }
 }
 
-/// See [`connection_memory`].
+/// Heap bytes that SQLite holds for one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionMemory {
     /// The page cache.

@@ -312,7 +312,9 @@ impl Engine {
             }
             "SQLITE_FULL" => {
                 failure.message = match self.options.db_bytes_max {
-                    Some(bytes) => format!("the database is full: its limit is {bytes} bytes"),
+                    Some(bytes) => format!(
+                        "the database or the disk is full; the limit of the database is {bytes} bytes"
+                    ),
                     None => failure.message,
                 }
             }

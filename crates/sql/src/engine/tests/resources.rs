@@ -23,7 +23,7 @@ fn open_files(dir: &std::path::Path) -> usize {
 
 #[test]
 fn an_idle_engine_is_small() {
-    const ENGINES: u64 = 300;
+    const ENGINES: u64 = 250;
     let dir = tempfile::tempdir().unwrap();
     let options = EngineOptions::new(dir.path());
     let open = |name: &str| {
