@@ -2,7 +2,7 @@
 
 use holdfast_types::Incarnation;
 
-use crate::bucket::Cell;
+use crate::bucket::{Cell, Key, Operation};
 use crate::event::{Ask, Asker, Event, Request, Timer};
 use crate::node::Closing;
 use crate::scenario::Fault;
@@ -46,6 +46,10 @@ impl World {
                 let request =
                     Request { id, asker: Asker::Operator, cell, ask: Ask::Purge, began_ms: self.now };
                 self.send(index, request);
+            }
+            Fault::EraseLease => {
+                let key = Key::Lease(self.nodes[index].name.clone());
+                self.bucket.apply(&Operation::Delete(vec![key]), self.now, 0);
             }
             Fault::ClockStep => {
                 let off = self.plan.wall_off_ms_max;

@@ -6,6 +6,7 @@ mod claiming;
 mod intake;
 mod leasing;
 mod leaving;
+mod plan;
 mod purging;
 mod residency;
 mod restore;

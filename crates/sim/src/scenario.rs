@@ -83,6 +83,8 @@ pub enum Fault {
     Sleep,
     /// An operator purges a cell.
     Purge,
+    /// Somebody deletes a node's lease record.
+    EraseLease,
     /// A wall clock is set anew, within the scenario's bound.
     ClockStep,
 }
@@ -184,7 +186,8 @@ impl Plan {
             Scenario::BeyondSkew => {
                 self.wall_off_ms_max = 30_000;
                 self.clocks_in_bounds = false;
-                self.faults = vec![(Fault::ClockStep, 1), (Fault::Pause, 1), (Fault::Crash, 1)];
+                self.faults =
+                    vec![(Fault::ClockStep, 3), (Fault::Pause, 3), (Fault::Crash, 3), (Fault::EraseLease, 1)];
                 self.weather.late = 5;
             }
             Scenario::Contested => {

@@ -8,7 +8,7 @@ use holdfast_sim::run::run;
 use holdfast_sim::scenario::{ALL, Scenario};
 
 /// Seeds of each scenario that always run.
-const FIXED_SEEDS: u64 = 150;
+const FIXED_SEEDS: u64 = 100;
 /// Fresh seeds of each scenario unless `HOLDFAST_SIM_SEEDS` says otherwise.
 const FRESH_SEEDS: u64 = 60;
 /// The fresh seeds stop here, however many were asked for without naming a number.

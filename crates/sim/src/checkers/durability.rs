@@ -105,7 +105,7 @@ fn require_prefix(
     let text = format_args!(
         "{cell:?}: epoch {earlier} revealed {revealed:?}, but epoch {later} restored {restored:?}"
     );
-    require(restored.starts_with(revealed), "INV-ACK-1", text)
+    require(restored.starts_with(revealed), "INV-ACK-1/2", text)
 }
 
 #[cfg(test)]
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn an_acknowledged_write_that_a_restore_lacks_is_noticed() {
         let mut checker = acknowledged();
-        assert_eq!(checker.on_restored(CELL, Epoch::new(2), &[]).unwrap_err().invariant, "INV-ACK-1");
+        assert_eq!(checker.on_restored(CELL, Epoch::new(2), &[]).unwrap_err().invariant, "INV-ACK-1/2");
         checker.on_restored(CELL, Epoch::new(2), &[OpId(7), OpId(8)]).unwrap();
     }
 
@@ -146,7 +146,7 @@ mod tests {
         checker.on_landed(CELL, Epoch::new(1), Txid::new(1), 2);
         claimed(&mut checker, 2, 0, 3);
         checker.on_restored(CELL, Epoch::new(2), &[]).unwrap();
-        assert_eq!(revealed(&mut checker, 1).unwrap_err().invariant, "INV-ACK-1");
+        assert_eq!(revealed(&mut checker, 1).unwrap_err().invariant, "INV-ACK-1/2");
     }
 
     #[test]

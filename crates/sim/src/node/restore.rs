@@ -1,17 +1,12 @@
-//! A restore: the core's walk over the epochs, a plan of each epoch's files from a listing that may be stale, and their
-//! application. Level-0 keys are known in advance, so a file that the listing lacks is asked for by name.
+//! A restore: the core's walk over the epochs, a plan of each epoch's files, and their application.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
-
-use holdfast_core::lineage::{
-    Chain, Lineage, LineageEffect, LineageEvent, OpenerView, Segment, SegmentStart,
-};
+use holdfast_core::lineage::{Chain, Lineage, LineageEffect, LineageEvent, OpenerView, Segment};
 use holdfast_core::ownership::{OwnerView, Previous};
-use holdfast_types::{Epoch, Txid};
+use holdfast_types::Epoch;
 
+use super::plan::{EpochPlan, Listed};
 use super::{LocalFile, Phase, Purpose, Slot, Step};
-use crate::bucket::{Body, Cell, Key, Level, OpId, Operation, Reply};
+use crate::bucket::{Body, Cell, Key, Level, Operation, Reply};
 use crate::event::Outcome;
 use crate::violation::Violation;
 use crate::world::World;
@@ -41,25 +36,6 @@ enum RestoreStep {
     Listing(Segment),
     Tail { segment: Segment, listed: Listed, plan: EpochPlan },
     Files(Chain),
-}
-
-/// One epoch's files, in order.
-#[derive(Clone, Debug)]
-struct EpochPlan {
-    epoch: Epoch,
-    after: Txid,
-    start: SegmentStart,
-    files: Vec<Key>,
-    end: Txid,
-}
-
-/// An epoch's listing.
-#[derive(Clone, Debug, Default)]
-struct Listed {
-    zero: BTreeSet<Txid>,
-    /// Last transaction of the files that start at a transaction.
-    one: BTreeMap<Txid, Vec<Txid>>,
-    snapshots: BTreeSet<Txid>,
 }
 
 impl World {
@@ -270,99 +246,5 @@ impl World {
             self.checkers.chain.on_broken(cell, epoch, why)?;
         }
         self.drop_slot(index, slot, &Outcome::Refused)
-    }
-}
-
-impl Listed {
-    fn new(keys: &[Key]) -> Self {
-        let mut listed = Self::default();
-        for key in keys {
-            match key {
-                Key::File(_, _, Level::Zero, txid, _) => {
-                    listed.zero.insert(*txid);
-                }
-                Key::File(_, _, Level::One, min, max) => listed.one.entry(*min).or_default().push(*max),
-                Key::File(_, _, Level::Snapshot, _, at) => {
-                    listed.snapshots.insert(*at);
-                }
-                Key::Lease(_) | Key::Owner(_) | Key::Opener(..) => {}
-            }
-        }
-        listed
-    }
-
-    /// The longest file of level 1 that begins here and does not reach beyond the clip.
-    fn longest_from(&self, min: Txid, clip: Option<Txid>) -> Option<Txid> {
-        let ends = self.one.get(&min)?.iter().copied();
-        ends.filter(|max| clip.is_none_or(|clip| *max <= clip)).max()
-    }
-
-    fn newest(&self) -> Txid {
-        let zero = self.zero.last().copied();
-        let one = self.one.values().flatten().max().copied();
-        zero.max(one).max(self.snapshots.last().copied()).unwrap_or_default()
-    }
-}
-
-impl EpochPlan {
-    /// Begins at the local file where the epoch is known to have reached it, else at the newest usable snapshot, else at
-    /// the epoch's base.
-    fn start(cell: Cell, segment: &Segment, listed: &Listed) -> Self {
-        let usable = |at: &Txid| segment.clip.is_none_or(|clip| *at <= clip);
-        let snapshot = listed.snapshots.iter().copied().rfind(usable);
-        let reached = listed.newest().max(segment.clip.unwrap_or_default()).max(segment.after);
-        let local = segment.local.filter(|local| *local <= reached);
-        let (start, end) = match (local, snapshot) {
-            (Some(local), snapshot) if snapshot.is_none_or(|at| at <= local) => (SegmentStart::Local, local),
-            (_, Some(at)) => (SegmentStart::Snapshot, at),
-            (_, None) => (SegmentStart::Base, segment.after),
-        };
-        let mut plan = Self { epoch: segment.epoch, after: segment.after, start, files: Vec::new(), end };
-        if start == SegmentStart::Snapshot {
-            plan.files.push(Key::File(cell, segment.epoch, Level::Snapshot, Txid::new(1), end));
-        }
-        plan
-    }
-
-    fn push(&mut self, cell: Cell, level: Level, max: Txid) {
-        let min = if level == Level::Zero { max } else { self.end.next() };
-        self.files.push(Key::File(cell, self.epoch, level, min, max));
-        self.end = max;
-    }
-
-    /// Applies the epoch's files to the state at its start.
-    fn apply(
-        &self,
-        state: &mut Vec<OpId>,
-        local: Option<&LocalFile>,
-        bodies: &mut impl Iterator<Item = Option<Body>>,
-    ) -> Result<(), Key> {
-        let mut at = self.after;
-        if self.start == SegmentStart::Local {
-            let local = local.expect("a plan that starts locally has a local file");
-            *state = local.state.clone();
-            at = local.position.txid;
-        }
-        for key in &self.files {
-            match bodies.next().expect("an answer for each key").ok_or_else(|| key.clone())? {
-                Body::Snapshot(all) => {
-                    *state = all.to_vec();
-                    let Key::File(_, _, _, _, max) = key else { unreachable!("a file's key") };
-                    at = *max;
-                }
-                Body::Transactions(transactions) => apply_transactions(state, &mut at, &transactions),
-                other => unreachable!("not a file: {other:?}"),
-            }
-        }
-        Ok(())
-    }
-}
-
-fn apply_transactions(state: &mut Vec<OpId>, at: &mut Txid, transactions: &Rc<[(Txid, Vec<OpId>)]>) {
-    let from = *at;
-    for (txid, ops) in transactions.iter().filter(|(txid, _)| *txid > from) {
-        assert_eq!(*txid, at.next(), "a plan has no gap");
-        state.extend(ops);
-        *at = *txid;
     }
 }
