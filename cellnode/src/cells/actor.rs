@@ -105,6 +105,10 @@ impl Actor {
 
     fn output(&mut self, event: Event, response: http::Response<bytes::Bytes>) {
         self.note_wal();
+        if let Some(code) = self.engine.fault() {
+            tracing::error!(cell = %self.resident.cell, code, "the local database failed");
+            self.resident.on(GateEvent::CaptureFailed);
+        }
         let ticket = self.engine.ticket();
         let position = Position { epoch: self.resident.epoch, txid: ticket };
         let reply = event.reply;
