@@ -30,6 +30,11 @@ impl Fleet {
         Self { dir: tempfile::tempdir().unwrap() }
     }
 
+    /// In memory, for tests of many writes that are not about the disk.
+    fn in_memory() -> Self {
+        Self { dir: tempfile::tempdir_in("/dev/shm").unwrap() }
+    }
+
     fn args(&self) -> BucketArgs {
         BucketArgs::at(&format!("file://{}", self.dir.path().join("bucket").display()))
     }
@@ -137,6 +142,45 @@ async fn a_long_chain_is_compacted_and_restores_in_few_reads() {
     std::fs::remove_dir_all(fleet.dir.path().join("a")).unwrap();
     let node = fleet.start("b").await;
     assert_eq!(rows(node.query("db:x", "SELECT count(*), sum(v) FROM t").await), json!([[600, 179_700]]));
+    node.stop().await;
+}
+
+/// Reads of single objects so far, by this process's own metrics.
+fn object_reads() -> u64 {
+    let reads = ["get", "get_range", "get_stream", "head"].map(|operation| format!("operation=\"{operation}\""));
+    let text = holdfast_telemetry::render_prometheus();
+    let counts = text.lines().filter(|line| {
+        line.starts_with("holdfast_bucket_operations_count") && reads.iter().any(|read| line.contains(read))
+    });
+    counts.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() as u64).sum()
+}
+
+fn memory_peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chain_of_forty_thousand_commits_restores_in_under_two_hundred_reads() {
+    let fleet = Fleet::in_memory();
+    let node = fleet.start("a").await;
+    rows(node.query("db:x", "CREATE TABLE t(v INTEGER)").await);
+    for value in 0..40_000 {
+        rows(node.query("db:x", &format!("INSERT INTO t VALUES ({value})")).await);
+    }
+    node.stop().await;
+    std::fs::remove_dir_all(fleet.dir.path().join("a")).unwrap();
+    let node = fleet.start("b").await;
+    let before = object_reads();
+    assert!(before > 0, "reads are counted");
+    let answer = rows(node.query("db:x", "SELECT count(*), sum(v) FROM t").await);
+    let reads = object_reads() - before;
+    assert_eq!(answer, json!([[40_000, 799_980_000_i64]]));
+    assert!(reads < 200, "{reads} reads");
+    let peak = memory_peak_kib();
+    assert!(peak < 256 << 10, "{peak} KiB");
+    println!("{reads} object reads, {peak} KiB at most");
     node.stop().await;
 }
 
