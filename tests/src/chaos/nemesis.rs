@@ -2,11 +2,13 @@
 //! ended. It notes as a broken promise every end of a process that no fault explains.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use http::Method;
+use rustix::process::Signal;
 
 use super::ChaosOptions;
 use crate::cluster::{Cluster, Process};
@@ -192,6 +194,8 @@ impl Nemesis {
             match status.code() {
                 Some(SELF_FENCE_CODE) => self.self_fences += 1,
                 Some(0) if was_terminated => {}
+                // Asked to end before it had begun.
+                None if was_terminated && !was_ready && status.signal() == Some(Signal::TERM.as_raw()) => {}
                 // A store that fails during the start may end it; a panic is never right.
                 Some(code) if !was_ready && code != PANIC_CODE => {
                     *self.done.entry("failed_start").or_default() += 1;

@@ -91,7 +91,8 @@ async fn names_that_are_none_reach_no_cell() {
     }
     for key in edge.cluster.raw_store().list("").await.unwrap() {
         let known = ["cells/db:", "nodes/n1.json", "fleet/identity.json", "probe/"];
-        assert!(known.iter().any(|prefix| key.starts_with(prefix)) && !key.contains(".."), "{key}");
+        let leaves = key.split('/').any(|segment| segment == "..");
+        assert!(known.iter().any(|prefix| key.starts_with(prefix)) && !leaves, "{key}");
     }
 }
 
@@ -107,7 +108,6 @@ async fn statements_that_would_break_the_engine_are_refused_by_name() {
         ("PRAGMA locking_mode = NORMAL", "locking_mode"),
         ("VACUUM INTO '/tmp/x.db'", ""),
         ("SELECT load_extension('x')", ""),
-        ("SELECT 1; SELECT 2", ""),
         ("", ""),
     ] {
         let answer = edge.query(sql).await;
@@ -173,7 +173,10 @@ async fn integers_are_exact_through_both_doors() {
         let expected = [[Value::from(number), json!(number.to_string())]];
         let sql = "SELECT ?1, CAST(?1 AS TEXT)";
         let rows = client.query(ingress, "db", sql, &[json!(number)]).await.into_result().unwrap();
-        assert_eq!(rows, expected, "plain");
+        // Beyond 2^53 plain JSON has the digits as text, since most readers of JSON would round a number.
+        let is_exact_number = number.unsigned_abs() <= 1 << 53;
+        let plain = if is_exact_number { json!(number) } else { json!(number.to_string()) };
+        assert_eq!(rows, [[plain, json!(number.to_string())]], "plain");
         let rows =
             client.transaction(ingress, "db", &[(sql, vec![json!(number)])]).await.into_result().unwrap();
         assert_eq!(rows, [expected.to_vec()], "Hrana");
