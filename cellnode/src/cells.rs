@@ -32,7 +32,7 @@ type Activated = Result<Arc<Resident>, CallError>;
 enum Slot {
     Activating(watch::Receiver<Option<Activated>>),
     Resident(Arc<Resident>),
-    Leaving(watch::Receiver<bool>),
+    Leaving(Arc<Resident>, watch::Receiver<bool>),
     Failed { until: Instant, error: CallError },
 }
 
@@ -73,15 +73,26 @@ impl Cells {
         self.len() == 0
     }
 
-    /// Every resident cell.
+    /// Every resident cell that is not on its way out.
     #[must_use]
     pub fn residents(&self) -> Vec<Arc<Resident>> {
         let slots = self.lock();
         let resident = |slot: &Slot| match slot {
             Slot::Resident(resident) => Some(Arc::clone(resident)),
-            Slot::Activating(_) | Slot::Leaving(_) | Slot::Failed { .. } => None,
+            Slot::Activating(_) | Slot::Leaving(..) | Slot::Failed { .. } => None,
         };
         slots.values().filter_map(resident).collect()
+    }
+
+    /// Every cell with a gate, those on their way out included: their outputs have deadlines too.
+    #[must_use]
+    pub fn gated(&self) -> Vec<Arc<Resident>> {
+        let slots = self.lock();
+        let gated = |slot: &Slot| match slot {
+            Slot::Resident(resident) | Slot::Leaving(resident, _) => Some(Arc::clone(resident)),
+            Slot::Activating(_) | Slot::Failed { .. } => None,
+        };
+        slots.values().filter_map(gated).collect()
     }
 
     /// The resident cell, activated first where it is not here. The activation goes on when the caller goes away.
@@ -100,7 +111,7 @@ impl Cells {
                         let answer = activated.wait_for(Option::is_some).await;
                         answer.ok().and_then(|answer| answer.clone())
                     }
-                    Slot::Leaving(mut left) => {
+                    Slot::Leaving(_, mut left) => {
                         let _ = left.wait_for(|left| *left).await;
                         None
                     }
@@ -187,14 +198,14 @@ impl Cells {
         let Some(Slot::Resident(resident)) = slots.get(cell) else { return None };
         let resident = Arc::clone(resident);
         let (done, left) = watch::channel(false);
-        slots.insert(cell.clone(), Slot::Leaving(left));
+        slots.insert(cell.clone(), Slot::Leaving(Arc::clone(&resident), left));
         Some(Departure { resident, done })
     }
 
     /// The cell has left.
     pub(crate) fn departed(&self, departure: &Departure) {
         let mut slots = self.lock();
-        if let Some(Slot::Leaving(_)) = slots.get(&departure.resident.cell) {
+        if let Some(Slot::Leaving(..)) = slots.get(&departure.resident.cell) {
             slots.remove(&departure.resident.cell);
         }
         drop(slots);

@@ -253,7 +253,7 @@ async fn tick(node: Arc<Node>) {
     loop {
         ticks.tick().await;
         if node.waiting.load(Ordering::Relaxed) > 0 {
-            for resident in node.cells.residents() {
+            for resident in node.cells.gated() {
                 resident.tick();
             }
         }
@@ -298,7 +298,7 @@ fn end_of(node: &Arc<Node>, end: LeaseEnd) -> Result<Exit> {
 /// Stops at once: every incomplete request is answered "outcome unknown", nothing more is written.
 fn fence(node: &Arc<Node>, cause: FenceCause) {
     node.authority.end();
-    for resident in node.cells.residents() {
+    for resident in node.cells.gated() {
         resident.on(GateEvent::Fenced);
     }
     metrics().self_fence(cause.name());
