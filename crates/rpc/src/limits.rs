@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Largest request body that travels in one message; larger ones stream. Keeps a message below [`MESSAGE_LEN_MAX`].
+/// Largest request body that travels in one message; larger ones stream. A message of it, with its head, stays
+/// below the largest message.
 pub const WHOLE_BODY_LEN_MAX: usize = 1024 * 1024;
 /// Largest piece of a streamed body in one message.
 pub(crate) const CHUNK_LEN_MAX: usize = 256 * 1024;

@@ -112,7 +112,7 @@ impl Service<http::Request<tonic::body::Body>> for Channel {
             answer.await.map_err(|mut failed| {
                 let returned = failed.take_message().is_some();
                 let error = failed.into_error();
-                if returned || is_refused_stream(&error) {
+                if returned || is_unprocessed(&error) {
                     ChannelError::NeverSent(describe(&error))
                 } else {
                     ChannelError::MayHaveRun(describe(&error))
@@ -122,11 +122,16 @@ impl Service<http::Request<tonic::body::Body>> for Channel {
     }
 }
 
-/// `REFUSED_STREAM` from the peer: "the stream was refused prior to performing any application processing" (RFC 9113,
-/// 8.7). A `GOAWAY` is not such a proof here: the error does not tell on which side of its last stream a request was.
-fn is_refused_stream(error: &hyper::Error) -> bool {
+/// Whether the peer said that it did not and will not process the request: `REFUSED_STREAM` (RFC 9113, 8.7), or a
+/// `GOAWAY` that names an earlier stream as its last (6.8). h2 fails a stream with the peer's `GOAWAY` only when the
+/// stream is above that last one or was not opened any more; those below it end with the connection's own error. A test
+/// holds it to that.
+fn is_unprocessed(error: &hyper::Error) -> bool {
     let h2 = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
-    h2.is_some_and(|h2| h2.is_reset() && h2.is_remote() && h2.reason() == Some(h2::Reason::REFUSED_STREAM))
+    h2.is_some_and(|h2| {
+        let is_refused = h2.is_reset() && h2.reason() == Some(h2::Reason::REFUSED_STREAM);
+        h2.is_remote() && (is_refused || h2.is_go_away())
+    })
 }
 
 fn describe(error: &hyper::Error) -> String {

@@ -112,6 +112,31 @@ async fn a_refused_stream_means_never_sent() {
 }
 
 #[tokio::test]
+async fn a_goaway_before_the_request_means_never_sent() {
+    let (client, peer) = scripted(|tcp, node| async move {
+        let mut connection = h2(tcp, node).await;
+        connection.abrupt_shutdown(Reason::NO_ERROR);
+        flush(connection).await;
+    })
+    .await;
+    assert_never_sent(&client, &peer).await;
+}
+
+#[tokio::test]
+async fn a_goaway_after_the_request_means_that_it_may_have_run() {
+    for reason in [Reason::NO_ERROR, Reason::INTERNAL_ERROR] {
+        let (client, peer) = scripted(move |tcp, node| async move {
+            let mut connection = h2(tcp, node).await;
+            let _respond = request(&mut connection).await;
+            connection.abrupt_shutdown(reason);
+            flush(connection).await;
+        })
+        .await;
+        assert_may_have_run(&client, &peer).await;
+    }
+}
+
+#[tokio::test]
 async fn any_other_reset_means_that_it_may_have_run() {
     for reason in [Reason::INTERNAL_ERROR, Reason::CANCEL, Reason::ENHANCE_YOUR_CALM] {
         let (client, peer) = scripted(move |tcp, node| async move {
@@ -189,4 +214,32 @@ async fn a_connection_closed_between_calls_is_made_anew() {
     served.server.await.unwrap();
     let failed = failure(&served.client, &served.peer).await;
     assert!(matches!(failed, ForwardError::NeverSent { call: Some(_), .. }), "{failed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_in_order_leaves_no_outcome_unknown() {
+    let served = fleet(|call| async move { Ok(reply(call.request.into_body())) }).await;
+    let answered = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let callers: Vec<_> = (0..8)
+        .map(|_| {
+            let (client, peer, answered) = (served.client.clone(), served.peer.clone(), answered.clone());
+            tokio::spawn(async move {
+                loop {
+                    match client.call(&peer, call(whole("x"))).await {
+                        Ok(reply) => assert_eq!(collect(reply.response.into_body()).await, "x"),
+                        Err(ForwardError::NeverSent { call: Some(_), .. }) => return,
+                        Err(other) => panic!("{other:?}"),
+                    }
+                    answered.add_permits(1);
+                }
+            })
+        })
+        .collect();
+    // In the middle of their work.
+    answered.acquire_many(200).await.unwrap().forget();
+    served.stop.send(()).unwrap();
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    served.server.await.unwrap();
 }
