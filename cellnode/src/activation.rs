@@ -131,9 +131,13 @@ async fn rebuild(
         attempt += 1;
         match restore(&node.buckets.bulk, &job).await {
             Ok(restored) => break restored,
-            Err(error) if error.is_transient() && attempt < RESTORE_ATTEMPTS && node.authority.is_live() => {
+            Err(error)
+                if (error.is_transient() || job.local.is_some())
+                    && attempt < RESTORE_ATTEMPTS
+                    && node.authority.is_live() =>
+            {
                 tracing::debug!(%cell, attempt, %error, "a restore failed; it is tried again");
-                // The local file may be half changed.
+                // The local file may be half changed, or be the cause.
                 job.local = None;
                 let pause = 100_u64 << attempt.min(5);
                 tokio::time::sleep(Duration::from_millis(pause + u64::from(random::byte()))).await;

@@ -129,10 +129,12 @@ impl Owners {
 
     async fn read_lease_for_claim(&self, node: &NodeName) -> ClaimEvent<Version> {
         for attempt in 0..READ_ATTEMPTS {
+            // Taken before the read: an answer that was long on its way must not make a renewed lease look dead.
+            let wall_now = clock::wall();
             match self.read_lease(node).await {
                 Ok(lease) => {
                     let lease = lease.as_ref().map(lease_view);
-                    return ClaimEvent::LeaseRead { lease, wall_now: clock::wall() };
+                    return ClaimEvent::LeaseRead { lease, wall_now };
                 }
                 Err(error) => pause_after(&error, node.as_str(), attempt).await,
             }
