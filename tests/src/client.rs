@@ -235,8 +235,9 @@ pub fn db_path(db: &str, endpoint: &str) -> String {
 fn judge(answer: &Answer) -> Outcome<Answer> {
     let said = answer.headers.get(OUTCOME_HEADER).and_then(|value| value.to_str().ok());
     let reason = || {
-        let text: String = answer.text().chars().take(300).collect();
-        format!("{} {}", answer.status, text.trim())
+        let message = answer.json().ok().and_then(|body| Some(body["error"]["message"].as_str()?.to_owned()));
+        let text: String = message.unwrap_or_else(|| answer.text()).chars().take(300).collect();
+        format!("{} {}", answer.status.as_u16(), text.trim())
     };
     match (answer.status.as_u16(), said) {
         (_, Some("unknown")) => Outcome::Unknown(reason()),
