@@ -9,7 +9,7 @@ use holdfast_bucket::Version;
 use holdfast_core::compaction::ChainSize;
 use holdfast_core::ownership::{ClaimOutcome, Intent, OwnerView, Previous};
 use holdfast_records::{Key, Opener, OpenerReason, Record};
-use holdfast_rpc::{CallError, OwnerHint};
+use holdfast_rpc::{CallError, OwnerHint, PROTOCOL};
 use holdfast_telemetry::names::span;
 use holdfast_telemetry::{ActivationOutcome, Outcome, RestoreSource, Stage, metrics};
 use holdfast_types::{CellName, Position, Txid};
@@ -94,10 +94,7 @@ async fn claim(node: &Arc<Node>, cell: &CellName) -> Result<(OwnerView, Version,
         ClaimOutcome::Incompatible { node: other, theirs } => {
             let reason = format!(
                 "its live owner `{other}` speaks protocol {}-{}, this node {}-{}",
-                theirs.min,
-                theirs.max,
-                crate::node::PROTOCOL.min,
-                crate::node::PROTOCOL.max
+                theirs.min, theirs.max, PROTOCOL.min, PROTOCOL.max
             );
             Err(unavailable(cell, &reason))
         }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use holdfast_rpc::{Body, CallError, CellCall, CellHost, CellPage, CellReply, CellSummary, NodeDescription};
+use holdfast_rpc::{
+    Body, CallError, CellCall, CellHost, CellPage, CellReply, CellSummary, NodeDescription, PROTOCOL,
+};
 use holdfast_telemetry::names::span;
 use holdfast_telemetry::{RequestOutcome, metrics};
 use holdfast_types::CellName;
@@ -15,7 +17,7 @@ use tracing::Instrument as _;
 
 use crate::cells::{Cells, Event};
 use crate::clock;
-use crate::node::{Node, PROTOCOL};
+use crate::node::Node;
 use crate::release::release;
 use crate::runtime::check_class;
 

@@ -10,7 +10,7 @@ use holdfast_core::lease::{FenceCause, LeaseEffect, LeaseEvent, LeaseKeeper, Lea
 use holdfast_core::store::{self, Answer};
 use holdfast_records::{Key, NodeLease, Record};
 use holdfast_telemetry::{RenewalOutcome, metrics};
-use holdfast_types::{Incarnation, Millis, NodeName, WriteId};
+use holdfast_types::{Incarnation, Millis, NodeName, SessionId, WriteId};
 use tokio::sync::{Notify, watch};
 
 use crate::authority::Authority;
@@ -52,11 +52,11 @@ impl LeaseLoop {
     pub fn new(
         bucket: Arc<dyn Bucket>,
         node: NodeName,
-        (timing, incarnation): (LeaseTiming, Incarnation),
+        (timing, session, incarnation): (LeaseTiming, SessionId, Incarnation),
         authority: Arc<Authority>,
         describe: Describe,
     ) -> Self {
-        let (keeper, pending) = LeaseKeeper::start(timing, incarnation);
+        let (keeper, pending) = LeaseKeeper::start(timing, session, incarnation);
         Self {
             bucket,
             key: Key::NodeLease(node.clone()).to_string(),

@@ -23,7 +23,6 @@ mod service;
 
 pub use authority::Authority;
 pub use config::Config;
-pub use node::PROTOCOL;
 pub use owners::{OwnerReadError, Owners};
 pub use restore::{PlannedChain, RestoreError, RestoreJob, Restored, find_chain, restore};
 pub use service::{Addresses, Exit, Service};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use holdfast_bucket::Buckets;
 use holdfast_core::compaction::CompactionTriggers;
 use holdfast_core::ownership::{Claimant, Protocol};
-use holdfast_records::ProtocolRange;
+use holdfast_rpc::PROTOCOL;
 use holdfast_types::{NodeName, SessionId};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -16,9 +16,6 @@ use crate::cells::{Cells, Workers};
 use crate::config::Config;
 use crate::data_dir::DataDir;
 use crate::owners::Owners;
-
-/// Protocol versions that this release speaks.
-pub const PROTOCOL: ProtocolRange = ProtocolRange { min: 1, max: 1 };
 
 /// Compactions and snapshots at once: each holds up to 32 MiB.
 const COMPACTIONS_MAX: usize = 2;

@@ -13,7 +13,7 @@ use holdfast_bucket::{Bucket, Buckets};
 use holdfast_core::gate::GateEvent;
 use holdfast_core::lease::{FenceCause, LeaseTiming};
 use holdfast_records::{NodeLease, NodeLoad, Record};
-use holdfast_rpc::{ProcessIdentity, Role};
+use holdfast_rpc::{PROTOCOL, ProcessIdentity, Role};
 use holdfast_telemetry::{MeteredBucket, Readiness, metrics};
 use holdfast_types::{HostId, Millis, WriteId};
 use tokio::net::TcpListener;
@@ -23,7 +23,7 @@ use crate::config::Config;
 use crate::data_dir::{DataDir, write_synced};
 use crate::host::Host;
 use crate::lease::{Describe, LeaseEnd, LeaseLoop};
-use crate::node::{Node, PROTOCOL};
+use crate::node::Node;
 use crate::release::release_all;
 use crate::{clock, random};
 
@@ -211,7 +211,7 @@ fn lease_loop(node: &Arc<Node>, internal: SocketAddr) -> Result<LeaseLoop> {
     Ok(LeaseLoop::new(
         bucket,
         node.name.clone(),
-        (timing, incarnation),
+        (timing, node.session, incarnation),
         Arc::clone(&node.authority),
         describe,
     ))

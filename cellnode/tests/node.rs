@@ -147,7 +147,8 @@ async fn a_long_chain_is_compacted_and_restores_in_few_reads() {
 
 /// Reads of single objects so far, by this process's own metrics.
 fn object_reads() -> u64 {
-    let reads = ["get", "get_range", "get_stream", "head"].map(|operation| format!("operation=\"{operation}\""));
+    let reads =
+        ["get", "get_range", "get_stream", "head"].map(|operation| format!("operation=\"{operation}\""));
     let text = holdfast_telemetry::render_prometheus();
     let counts = text.lines().filter(|line| {
         line.starts_with("holdfast_bucket_operations_count") && reads.iter().any(|read| line.contains(read))

@@ -9,6 +9,7 @@ mod metered_bucket;
 mod metrics;
 pub mod names;
 mod pipeline;
+pub mod program;
 mod start;
 pub mod trace_context;
 

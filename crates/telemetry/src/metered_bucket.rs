@@ -21,7 +21,7 @@ pub struct MeteredBucket {
 impl MeteredBucket {
     /// Around this bucket.
     #[must_use]
-    pub fn new(inner: Arc<dyn Bucket>) -> Arc<dyn Bucket> {
+    pub fn wrap(inner: Arc<dyn Bucket>) -> Arc<dyn Bucket> {
         Arc::new(Self { inner })
     }
 
@@ -29,7 +29,7 @@ impl MeteredBucket {
     #[must_use]
     pub fn around(buckets: Buckets) -> Buckets {
         let Buckets { bulk, records, leases } = buckets;
-        Buckets { bulk: Self::new(bulk), records: Self::new(records), leases: Self::new(leases) }
+        Buckets { bulk: Self::wrap(bulk), records: Self::wrap(records), leases: Self::wrap(leases) }
     }
 }
 
@@ -153,7 +153,7 @@ mod tests {
 
     #[tokio::test]
     async fn operations_are_counted_by_outcome() {
-        let bucket = MeteredBucket::new(Arc::new(MemoryBucket::new()));
+        let bucket = MeteredBucket::wrap(Arc::new(MemoryBucket::new()));
         assert!(bucket.get("absent").await.unwrap().is_none());
         bucket.put("k", Bytes::from_static(b"v")).await.unwrap();
         assert!(matches!(bucket.put_if("k", Bytes::new(), Guard::Absent, 100).await, Commit::Rejected));

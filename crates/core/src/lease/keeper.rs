@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use holdfast_types::{Incarnation, Millis, WriteId};
+use holdfast_types::{Incarnation, Millis, SessionId, WriteId};
 
 use super::{FenceCause, LeaseEffect, LeaseEvent, LeaseRecord, LeaseTiming, Now};
 use crate::mutant::{self, Mutant};
@@ -25,6 +25,7 @@ struct Attempt {
 #[derive(Clone, Debug)]
 pub struct LeaseKeeper<V> {
     timing: LeaseTiming,
+    session: SessionId,
     incarnation: Incarnation,
     /// What the last confirmed write made, and until when it gives authority; none before acquisition.
     held: Option<Held<V>>,
@@ -52,11 +53,16 @@ enum Step {
 }
 
 impl<V: Clone + core::fmt::Debug> LeaseKeeper<V> {
-    /// Begins to acquire the lease for the data directory `incarnation`.
+    /// Begins to acquire the lease for `session` on the data directory `incarnation`.
     #[must_use]
-    pub fn start(timing: LeaseTiming, incarnation: Incarnation) -> (Self, Vec<LeaseEffect<V>>) {
+    pub fn start(
+        timing: LeaseTiming,
+        session: SessionId,
+        incarnation: Incarnation,
+    ) -> (Self, Vec<LeaseEffect<V>>) {
         let keeper = Self {
             timing,
+            session,
             incarnation,
             held: None,
             attempts: VecDeque::new(),
@@ -127,12 +133,16 @@ impl<V: Clone + core::fmt::Debug> LeaseKeeper<V> {
         now: Now,
         write_id: WriteId,
     ) -> Vec<LeaseEffect<V>> {
-        let landed = record.as_ref().and_then(|(record, _)| {
+        let is_mine =
+            |record: &LeaseRecord| record.session == self.session && record.incarnation == self.incarnation;
+        let landed = record.as_ref().filter(|(record, _)| is_mine(record)).and_then(|(record, _)| {
             self.attempts.iter().find(|attempt| attempt.write_id == record.write_id).copied()
         });
         match (record, landed, &self.held) {
             (Some((_, version)), Some(attempt), _) => self.confirm(attempt, version, now),
-            (Some((record, version)), None, Some(held)) if record.write_id == held.write_id => {
+            (Some((record, version)), None, Some(held))
+                if record.write_id == held.write_id && is_mine(&record) =>
+            {
                 vec![self.write(now, write_id, Guard::Match(version))]
             }
             (Some(_), None, Some(_)) => self.fence(FenceCause::RecordMismatch),

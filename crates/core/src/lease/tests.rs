@@ -16,17 +16,20 @@ fn id(bits: u128) -> WriteId {
     WriteId::from_bits(bits)
 }
 
+/// This session.
+const ME: u128 = 77;
+
 fn record(write_id: u128, incarnation: u128, expires: u64) -> LeaseRecord {
     LeaseRecord {
         write_id: id(write_id),
-        session: SessionId::from_bits(write_id),
+        session: SessionId::from_bits(ME),
         incarnation: Incarnation::from_bits(incarnation),
         expires_ms: Millis::new(expires),
     }
 }
 
 fn start() -> LeaseKeeper<u64> {
-    let (keeper, effects) = LeaseKeeper::start(TIMING, Incarnation::from_bits(7));
+    let (keeper, effects) = LeaseKeeper::start(TIMING, SessionId::from_bits(ME), Incarnation::from_bits(7));
     assert_eq!(effects, vec![LeaseEffect::Read]);
     keeper
 }
@@ -149,6 +152,11 @@ fn each_fence_names_its_cause() {
     for (record, cause) in [
         (None, FenceCause::RecordMissing),
         (Some((record(50, 8, WALL + 9_000), 5)), FenceCause::RecordMismatch),
+        // Not even a record that carries my write id, where it names another session.
+        (
+            Some((LeaseRecord { session: SessionId::from_bits(78), ..record(1, 7, WALL + 9_000) }, 5)),
+            FenceCause::RecordMismatch,
+        ),
     ] {
         let mut keeper = held();
         keeper.on(LeaseEvent::Woke { now: at(3_000), write_id: id(2) });

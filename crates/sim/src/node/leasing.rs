@@ -22,7 +22,7 @@ impl World {
         let session = SessionId::from_bits(self.rng.wide_bits());
         self.trace.line(self.now, format_args!("n{index} starts as {session}"));
         let timing = LeaseTiming::with_ttl(TTL_MS, CLOCK_SKEW_MAX_MS);
-        let (keeper, effects) = LeaseKeeper::start(timing, self.nodes[index].incarnation);
+        let (keeper, effects) = LeaseKeeper::start(timing, session, self.nodes[index].incarnation);
         self.nodes[index].process = Some(Process {
             session,
             keeper,

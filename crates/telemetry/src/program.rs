@@ -1,0 +1,106 @@
+//! What every program's `main` does around its service: options of the log, telemetry from the first line to the flush,
+//! signals, the limit of open files, and the exit code.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::{LogFormat, TelemetryOptions, init};
+
+/// How long what is still running may hold up the end of a process.
+const END_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is logged, and how.
+#[derive(Clone, Debug, clap::Args)]
+pub struct LogArgs {
+    /// Log lines: `pretty` for people, `json` for machines.
+    #[arg(long, env = "HOLDFAST_LOG_FORMAT", default_value = "pretty")]
+    pub log_format: LogFormat,
+    /// What is logged, as in RUST_LOG.
+    #[arg(long, env = "RUST_LOG", default_value = "info")]
+    pub log: String,
+}
+
+/// Runs a program: `body` gets a future that resolves at the first SIGTERM or SIGINT and returns the exit code. A second
+/// signal ends the process at once. An error of `body` is logged and is exit code 1; one of the telemetry is 2.
+pub fn run<S, F>(program: &'static str, instance: String, log: LogArgs, body: S) -> ExitCode
+where
+    S: FnOnce(futures::future::BoxFuture<'static, ()>) -> F,
+    F: Future<Output = anyhow::Result<u8>>,
+{
+    raise_file_limit();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("{program}: the runtime cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(async {
+        // Before anything else: a signal that comes during the start must not kill the process.
+        let signals = Signals::take();
+        let LogArgs { log_format, log } = log;
+        let options =
+            TelemetryOptions { service_name: program.into(), instance, log_format, log_filter: log };
+        let telemetry = match init(options) {
+            Ok(telemetry) => telemetry,
+            Err(error) => {
+                eprintln!("{program}: {error}");
+                return 2;
+            }
+        };
+        let code = body(Box::pin(terminated(signals))).await.unwrap_or_else(|error| {
+            tracing::error!("{program} cannot start: {error:#}");
+            1
+        });
+        telemetry.shutdown().await;
+        code
+    });
+    runtime.shutdown_timeout(END_PATIENCE);
+    ExitCode::from(code)
+}
+
+/// SIGTERM and SIGINT, also as process 1 of a container.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// None where the system has no handlers to give; then the default action ends the process.
+    fn take() -> Option<Self> {
+        let take = |kind| signal(kind).ok();
+        Some(Self { terminate: take(SignalKind::terminate())?, interrupt: take(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Resolves on the first signal. A second one ends the process at once.
+async fn terminated(signals: Option<Signals>) {
+    let Some(mut signals) = signals else { return std::future::pending().await };
+    signals.next().await;
+    tokio::spawn(async move {
+        // The first signal may have come twice: a terminal and a supervisor send it at the same moment.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        signals.next().await;
+        tracing::warn!("a second signal: what is in flight is cut off");
+        std::process::exit(1);
+    });
+}
+
+/// Allows as many open files as the system lets us: each resident cell and each connection needs some, and the usual limit
+/// is 1,024.
+pub fn raise_file_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum && setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_err() {
+        eprintln!("the limit of open files stays as it is");
+    }
+}
