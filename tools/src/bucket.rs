@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::task::Poll;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
@@ -86,13 +87,13 @@ impl Serve {
         let options =
             ServeOptions { listener, bucket_name: self.bucket_name.clone(), access_key, secret_key };
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let mut server = tokio::spawn(holdfast_s3serve::serve(Arc::new(bucket), options, async {
+        let server = holdfast_s3serve::serve(Arc::new(bucket), options, async {
             let _ = stopped.await;
-        }));
-        // A bad name ends the server at once; the address is told only when it listens.
-        tokio::task::yield_now().await;
-        if server.is_finished() {
-            return Ok(server.await??);
+        });
+        tokio::pin!(server);
+        // Options that cannot be served end it at its first step, before anybody is told an address.
+        if let Poll::Ready(ended) = futures::poll!(&mut server) {
+            return Ok(ended?);
         }
         if let Some(path) = &self.ready_file {
             write_ready(path, &json!({ "s3": address.to_string() }))?;
@@ -101,10 +102,10 @@ impl Serve {
         tokio::select! {
             biased;
             () = signals.next() => {}
-            ended = &mut server => return Ok(ended??),
+            ended = &mut server => return Ok(ended?),
         }
         drop(stop);
-        Ok(signals.unless_again(server).await??)
+        Ok(signals.unless_again(server).await?)
     }
 
     fn announce(&self, address: std::net::SocketAddr, output: Output) -> Result<()> {

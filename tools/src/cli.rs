@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use holdfast_telemetry::{LogFormat, TelemetryOptions};
 
 use crate::output::Output;
-use crate::{bucket, cell, dev, diagnose, node, token};
+use crate::{bench, bucket, cell, dev, diagnose, node, token};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -55,6 +55,9 @@ enum Command {
     /// Make and read the bearer tokens of the SQL API.
     #[command(subcommand)]
     Token(token::Token),
+    /// Measure this machine, each figure beside its floor from the same run.
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Print the completions of a shell.
     Completions {
         /// The shell.
@@ -96,6 +99,7 @@ async fn run(cli: Cli) -> Result<u8> {
         Command::Node(node) => node.run(output).await.map(|()| 0),
         Command::Bucket(bucket) => bucket.run(output).await.map(|()| 0),
         Command::Token(token) => token.run(output).await.map(|()| 0),
+        Command::Bench(bench) => bench.run(output).await.map(|()| 0),
         Command::Completions { shell } => completions(output, shell).map(|()| 0),
     };
     telemetry.shutdown().await;

@@ -71,8 +71,8 @@ impl Fleet {
     /// # Errors
     /// What keeps one of them from starting; a port in use and a directory in use are named as such.
     pub async fn start(options: FleetOptions) -> Result<Self> {
-        let lock = lock_directory(&options.dir)?;
         check_port(options.port).await?;
+        let lock = lock_directory(&options.dir)?;
         let bucket_url = file_url(&options.dir.join("bucket"))?;
         let (stop_nodes, _) = watch::channel(false);
         let mut running = JoinSet::new();

@@ -4,6 +4,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod args;
+mod bench;
 mod bucket;
 mod cell;
 mod cli;

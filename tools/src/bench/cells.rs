@@ -1,0 +1,101 @@
+//! `bench cells`: what a resident idle cell holds: memory and open files of the whole process, with and without them.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use holdfast_cellnode::config::parse_duration;
+use serde_json::json;
+
+use super::Place;
+use super::load::{Connection, Target};
+use crate::output::{Output, Table, bytes};
+use crate::process::{open_files, resident_bytes};
+use crate::progress;
+
+/// Connections that make the cells.
+const CONNECTIONS: u32 = 32;
+/// Most memory of a cell, in bytes.
+const CELL_BYTES_MAX: u64 = 64 << 10;
+/// Most open files of a cell.
+const CELL_FILES_MAX: f64 = 3.0;
+
+/// Options of `bench cells`.
+#[derive(Debug, clap::Args)]
+pub struct Cells {
+    /// Resident cells.
+    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    cells: u32,
+    /// Time before the measurement, in which idle cells give back what they do not need.
+    #[arg(long, default_value = "5s", value_parser = parse_duration)]
+    settle: Duration,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// The process at one time.
+#[derive(Clone, Copy)]
+struct Held {
+    bytes: u64,
+    files: u64,
+}
+
+impl Held {
+    fn now() -> Result<Self> {
+        Ok(Self { bytes: resident_bytes()?, files: open_files()? })
+    }
+}
+
+impl Cells {
+    /// Measures.
+    pub async fn run(self, output: Output) -> Result<()> {
+        let Self { cells, settle, place } = self;
+        let bed = place.fleet(1).await?;
+        let public = bed.fleet.addresses.public;
+        // As many again as are open at once, so that what the first requests need is not counted as the cells'.
+        make(public, "warm", CONNECTIONS).await?;
+        tokio::time::sleep(settle).await;
+        let before = Held::now()?;
+        make(public, "cell", cells).await?;
+        tokio::time::sleep(settle).await;
+        let after = Held::now()?;
+        bed.stop().await?;
+        let cell_bytes = after.bytes.saturating_sub(before.bytes) / u64::from(cells);
+        let cell_files = after.files.saturating_sub(before.files) as f64 / f64::from(cells);
+        let result = json!({
+            "bench": "cells", "cells": cells,
+            "bytes_before": before.bytes, "bytes_after": after.bytes, "cell_bytes": cell_bytes,
+            "files_before": before.files, "files_after": after.files, "cell_files": cell_files,
+            "wanted_cell_bytes_max": CELL_BYTES_MAX, "wanted_cell_files_max": CELL_FILES_MAX,
+        });
+        output.print(&result, || {
+            let mut table = Table::new(["RESIDENT CELLS", "MEMORY", "OPEN FILES"]);
+            table.row(["none".to_owned(), bytes(before.bytes), before.files.to_string()]);
+            table.row([cells.to_string(), bytes(after.bytes), after.files.to_string()]);
+            table.row(["each".to_owned(), bytes(cell_bytes), format!("{cell_files:.2}")]);
+            format!(
+                "{table}\nwanted: each at most {} beyond SQLite's page cache, and {CELL_FILES_MAX} open files",
+                bytes(CELL_BYTES_MAX)
+            )
+        })
+    }
+}
+
+async fn make(public: std::net::SocketAddr, name: &str, cells: u32) -> Result<()> {
+    let bar = progress::bar(u64::from(cells), "making cells");
+    let lanes = (0..CONNECTIONS).map(|lane| {
+        let bar = bar.clone();
+        async move {
+            let mut connection = Connection::open(public).await?;
+            for number in (lane..cells).step_by(CONNECTIONS as usize) {
+                let db = format!("{name}-{number}");
+                connection.send(&Target::query(public, &db, "CREATE TABLE t (v TEXT)")).await?;
+                bar.inc(1);
+            }
+            anyhow::Ok(())
+        }
+    });
+    stream::iter(lanes).buffer_unordered(CONNECTIONS as usize).try_collect::<Vec<()>>().await?;
+    bar.finish_and_clear();
+    Ok(())
+}

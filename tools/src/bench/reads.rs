@@ -1,0 +1,59 @@
+//! `bench reads`: one row of a resident cell, through the ingress, the internal call and SQLite, against an echo of as
+//! many bytes.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use holdfast_cellnode::config::parse_duration;
+use serde_json::json;
+
+use super::load::{self, Connection, Target};
+use super::{Line, Place, echo, table};
+use crate::output::Output;
+
+/// Connections at once, in one run each.
+const CONNECTIONS: [usize; 2] = [1, 64];
+/// The least share of the floor that is good.
+const SHARE_MIN: f64 = 0.5;
+
+/// Options of `bench reads`.
+#[derive(Debug, clap::Args)]
+pub struct Reads {
+    /// Time of each run; there are four.
+    #[arg(long, default_value = "5s", value_parser = parse_duration)]
+    time: Duration,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Reads {
+    /// Measures.
+    pub async fn run(self, output: Output) -> Result<()> {
+        let bed = self.place.fleet(1).await?;
+        let public = bed.fleet.addresses.public;
+        let mut connection = Connection::open(public).await?;
+        let text = "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT); INSERT INTO t VALUES (1, 'a value of thirty-two bytes here')";
+        connection.send(&Target::query(public, "bench", text)).await?;
+        let read = Target::query(public, "bench", "SELECT v FROM t WHERE id = 1");
+        let answer = connection.send(&read).await?;
+        ensure!(String::from_utf8_lossy(&answer).contains("thirty-two"), "the read answered something else");
+        drop(connection);
+
+        let (address, server) = echo::start().await?;
+        let echo = Target { address, path: "/echo".into(), body: answer };
+        let mut lines: Vec<Line> = Vec::new();
+        for connections in CONNECTIONS {
+            let floor = load::run(vec![echo.clone(); connections], self.time).await?;
+            let reads = load::run(vec![read.clone(); connections], self.time).await?;
+            lines.push(floor.line(format!("echo, connections: {connections}"), None));
+            lines.push(reads.line(format!("read, connections: {connections}"), Some(&floor)));
+        }
+        server.abort();
+        bed.stop().await?;
+        let is_good = lines.iter().filter_map(|line| line.ratio_to_floor).all(|ratio| ratio >= SHARE_MIN);
+        output.print(
+            &json!({ "bench": "reads", "good": is_good, "wanted_ratio_min": SHARE_MIN, "lines": lines }),
+            || format!("{}\nwanted: at least {SHARE_MIN} of the floor", table(&lines)),
+        )
+    }
+}

@@ -1,0 +1,7 @@
+//! The program `holdfast` as its users run it: a fleet of its own on a temporary directory, and every command against it.
+
+mod cells;
+mod dev;
+mod diagnose;
+mod store;
+mod support;
