@@ -75,7 +75,7 @@ impl Table {
         self.rows.push(row.into_iter().map(|cell| printable(cell.as_ref())).collect());
     }
 
-    fn cell<'a>(row: &'a [String], column: usize) -> &'a str {
+    fn cell(row: &[String], column: usize) -> &str {
         row.get(column).map_or("", String::as_str)
     }
 

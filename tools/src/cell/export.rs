@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use holdfast_bucket::{BucketArgs, Buckets};
-use holdfast_cellnode::{RestoreError, RestoreJob, Restored, restore};
+use holdfast_cellnode::{RestoreJob, Restored, restore};
 use holdfast_core::ownership::{OwnerState, OwnerView};
 use holdfast_types::CellName;
 use rusqlite::{Connection, OpenFlags};
@@ -77,12 +77,7 @@ fn aside(file: &Path) -> Result<tempfile::NamedTempFile> {
         .with_context(|| format!("nothing can be written into `{}`", folder.display()))
 }
 
-async fn restore_to(
-    buckets: &Buckets,
-    cell: &CellName,
-    owner: &OwnerView,
-    path: &Path,
-) -> Result<Restored, RestoreError> {
+async fn restore_to(buckets: &Buckets, cell: &CellName, owner: &OwnerView, path: &Path) -> Result<Restored> {
     let job = RestoreJob {
         cell: cell.clone(),
         below: owner.epoch.next(),
@@ -98,7 +93,7 @@ async fn restore_to(
                 tokio::time::sleep(std::time::Duration::from_millis(250 << attempt)).await;
                 attempt += 1;
             }
-            result => return result,
+            result => return Ok(result?),
         }
     }
 }

@@ -1,0 +1,105 @@
+//! The nodes: what their leases say, and whether each session answers.
+
+use anyhow::Result;
+use holdfast_records::{FleetIdentity, NodeLease};
+use holdfast_rpc::{CellClient, NodeDescription, PROTOCOL, ProcessIdentity, Role};
+
+use super::{Check, Status};
+use crate::node::lease_end;
+use crate::output::span;
+use crate::peers::{self, CLOCK_SKEW_MAX_MS, FoundLease, LeaseState};
+
+/// Looks at every node at once.
+pub(super) async fn nodes(fleet: Option<FleetIdentity>, leases: &[FoundLease]) -> Result<Vec<Check>> {
+    let client = match fleet {
+        Some(fleet) => {
+            let session = peers::fresh_session()?;
+            Some(CellClient::new(ProcessIdentity::new(fleet, Role::Tools, "holdfast", session)?))
+        }
+        None => None,
+    };
+    let looks = leases.iter().map(|found| node(client.as_ref(), found));
+    let mut checks: Vec<Check> = futures::future::join_all(looks).await.into_iter().flatten().collect();
+    let now = peers::now();
+    let is_live =
+        |found: &FoundLease| found.lease.as_ref().is_ok_and(|lease| LeaseState::of(lease, now).is_live());
+    if !leases.iter().any(is_live) {
+        checks.push(Check::new(Status::Note, "nodes", "none is live, so no cell can be reached"));
+    }
+    Ok(checks)
+}
+
+/// One node: its lease, the clocks, and a call that only its session can answer.
+async fn node(client: Option<&CellClient>, found: &FoundLease) -> Vec<Check> {
+    let name = format!("node `{}`", found.node);
+    let lease = match &found.lease {
+        Ok(lease) => lease,
+        Err(error) => return vec![Check::new(Status::Fault, format!("{name} lease"), error.to_string())],
+    };
+    let now = peers::now();
+    let state = LeaseState::of(lease, now);
+    let status = if state.is_live() { Status::Ok } else { Status::Note };
+    let mut checks = vec![Check::new(status, format!("{name} lease"), lease_text(lease, state))];
+    if state == LeaseState::Stopped {
+        return checks;
+    }
+    let ahead = lease.started_ms.since(now);
+    if ahead > CLOCK_SKEW_MAX_MS {
+        let detail =
+            format!("its clock is at least {} ahead of this machine's: set both by NTP", span(ahead));
+        checks.push(Check::new(Status::Fault, format!("{name} clock"), detail));
+    }
+    let Some(client) = client else {
+        checks.push(Check::new(Status::Skip, format!("{name} call"), "no fleet identity to call with"));
+        return checks;
+    };
+    let answer = client.describe(&peers::peer(lease)).await;
+    match (answer, state.is_live()) {
+        (Ok(description), true) => checks.extend(described(&name, lease, &description)),
+        (Ok(_), false) => {
+            let detail = "it answers, although its lease has ended: either its clock or this machine's is wrong, \
+                          or it cannot write to the bucket and is about to stop";
+            checks.push(Check::new(Status::Fault, format!("{name} clock"), detail));
+        }
+        (Err(error), true) => {
+            checks.push(Check::new(Status::Fault, format!("{name} call"), error.to_string()))
+        }
+        (Err(_), false) => {}
+    }
+    checks
+}
+
+fn lease_text(lease: &NodeLease, state: LeaseState) -> String {
+    format!(
+        "{}, {}, at {}, cells: {}, requests: {}, protocol {}-{}, session {}",
+        state.name(),
+        lease_end(lease),
+        lease.address,
+        lease.load.cells,
+        lease.load.requests,
+        lease.protocol.min,
+        lease.protocol.max,
+        lease.session
+    )
+}
+
+fn described(name: &str, lease: &NodeLease, description: &NodeDescription) -> Vec<Check> {
+    let NodeDescription { node, session, protocol, cells, draining, version } = description;
+    let call = format!("{name} call");
+    if *node != lease.node || *session != lease.session {
+        let detail = format!("`{node}`, session {session}, answers at {}", lease.address);
+        return vec![Check::new(Status::Fault, call, detail)];
+    }
+    let draining = if *draining { ", draining" } else { "" };
+    let detail =
+        format!("answers over mutual TLS as its session, version {version}, cells: {cells}{draining}");
+    let mut checks = vec![Check::new(Status::Ok, call, detail)];
+    if protocol.min > PROTOCOL.max || PROTOCOL.min > protocol.max {
+        let detail = format!(
+            "it speaks {}-{}, this program {}-{}: upgrade the older one",
+            protocol.min, protocol.max, PROTOCOL.min, PROTOCOL.max
+        );
+        checks.push(Check::new(Status::Fault, format!("{name} protocol"), detail));
+    }
+    checks
+}
