@@ -76,11 +76,13 @@ pub fn resident_bytes() -> Result<u64> {
     Ok(kib * 1024)
 }
 
-/// Open files of this process.
-pub fn open_files() -> Result<u64> {
+/// Open files of this process below a directory.
+pub fn open_files_below(directory: &Path) -> Result<u64> {
+    let directory = directory.canonicalize().with_context(|| format!("`{}`", directory.display()))?;
     let entries = std::fs::read_dir("/proc/self/fd").context("/proc is not there: this needs Linux")?;
-    // One of them is the directory being read.
-    Ok(u64::try_from(entries.count()).unwrap_or(u64::MAX).saturating_sub(1))
+    // A file that is closed meanwhile has no name any more.
+    let names = entries.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    Ok(u64::try_from(names.filter(|name| name.starts_with(&directory)).count()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -101,8 +103,10 @@ mod tests {
     #[test]
     fn the_process_knows_its_own_size() {
         assert!(resident_bytes().unwrap() > 1 << 20);
-        let before = open_files().unwrap();
-        let _file = std::fs::File::open("/proc/self/status").unwrap();
-        assert_eq!(open_files().unwrap(), before + 1);
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(open_files_below(dir.path()).unwrap(), 0);
+        let _file = std::fs::File::create(dir.path().join("file")).unwrap();
+        assert_eq!(open_files_below(dir.path()).unwrap(), 1);
+        assert!(open_files_below(&dir.path().join("absent")).is_err());
     }
 }

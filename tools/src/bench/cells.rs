@@ -1,5 +1,7 @@
-//! `bench cells`: what a resident idle cell holds: memory and open files of the whole process, with and without them.
+//! `bench cells`: what a resident idle cell holds: memory of the whole process, and open files
+//! in the node's data directory, with and without them.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -10,7 +12,7 @@ use serde_json::json;
 use super::Place;
 use super::load::{Connection, Target};
 use crate::output::{Output, Table, bytes};
-use crate::process::{open_files, resident_bytes};
+use crate::process::{open_files_below, resident_bytes};
 use crate::progress;
 
 /// Connections that make the cells.
@@ -41,8 +43,9 @@ struct Held {
 }
 
 impl Held {
-    fn now() -> Result<Self> {
-        Ok(Self { bytes: resident_bytes()?, files: open_files()? })
+    /// The process's memory, and the files below the node's data directory.
+    fn now(data_dir: &Path) -> Result<Self> {
+        Ok(Self { bytes: resident_bytes()?, files: open_files_below(data_dir)? })
     }
 }
 
@@ -52,13 +55,14 @@ impl Cells {
         let Self { cells, settle, place } = self;
         let bed = place.fleet(1).await?;
         let public = bed.fleet.addresses.public;
+        let data_dir = bed.dir.path().join(bed.fleet.nodes[0].name.as_str());
         // As many again as are open at once, so that what the first requests need is not counted as the cells'.
         make(public, "warm", CONNECTIONS).await?;
         tokio::time::sleep(settle).await;
-        let before = Held::now()?;
+        let before = Held::now(&data_dir)?;
         make(public, "cell", cells).await?;
         tokio::time::sleep(settle).await;
-        let after = Held::now()?;
+        let after = Held::now(&data_dir)?;
         bed.stop().await?;
         let cell_bytes = after.bytes.saturating_sub(before.bytes) / u64::from(cells);
         let cell_files = after.files.saturating_sub(before.files) as f64 / f64::from(cells);
@@ -70,8 +74,8 @@ impl Cells {
         });
         output.print(&result, || {
             let mut table = Table::new(["RESIDENT CELLS", "MEMORY", "OPEN FILES"]);
-            table.row(["none".to_owned(), bytes(before.bytes), before.files.to_string()]);
-            table.row([cells.to_string(), bytes(after.bytes), after.files.to_string()]);
+            table.row([CONNECTIONS.to_string(), bytes(before.bytes), before.files.to_string()]);
+            table.row([(CONNECTIONS + cells).to_string(), bytes(after.bytes), after.files.to_string()]);
             table.row(["each".to_owned(), bytes(cell_bytes), format!("{cell_files:.2}")]);
             format!(
                 "{table}\nwanted: each at most {} beyond SQLite's page cache, and {CELL_FILES_MAX} open files",
