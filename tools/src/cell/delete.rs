@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
-use holdfast_bucket::{BucketArgs, Buckets};
+use holdfast_bucket::{BucketArgs, Buckets, Version};
 use holdfast_cellnode::Owners;
 use holdfast_core::ownership::{ClaimOutcome, Claimant, Intent, Previous, Protocol};
 use holdfast_records::cell_prefix;
@@ -24,8 +24,8 @@ use crate::progress;
 /// The claimant's name; no node may run under it at the same time.
 const OPERATOR: &str = "operator";
 /// Claims before giving up: between them the owner was asked to release the cell.
-const ROUNDS: u32 = 8;
-/// Between claims.
+const ROUNDS: u32 = 20;
+/// Between claims after a failure, and for the last of those that raced with a release.
 const PAUSE: Duration = Duration::from_millis(250);
 /// Time of one request that wakes a cell.
 const WAKE: Duration = Duration::from_secs(30);
@@ -77,19 +77,21 @@ async fn purge(buckets: &Buckets, cell: &CellName) -> Result<(Epoch, Previous)> 
     let owners = owners(buckets);
     let spinner = progress::spinner(format!("claiming `{cell}`"));
     let mut refusal = None;
-    for round in 0..ROUNDS {
-        if round > 0 {
-            tokio::time::sleep(PAUSE).await;
-        }
-        match owners.claim(cell, operator()?, Intent::Purge).await {
-            ClaimOutcome::Claimed { owner, version: _, previous } => {
-                spinner.finish_and_clear();
-                return Ok((owner.epoch, previous));
-            }
+    let mut outcome = owners.claim(cell, operator()?, Intent::Purge).await;
+    for _ in 0..ROUNDS {
+        outcome = match outcome {
+            ClaimOutcome::Claimed { owner, version: _, previous } => return Ok((owner.epoch, previous)),
             ClaimOutcome::NothingToPurge => bail!("there is no cell `{cell}` in `{}`", buckets.records.url()),
             ClaimOutcome::NotOwner { node, session } => {
                 spinner.set_message(format!("`{node}` gives `{cell}` up"));
-                refusal = ask(buckets, &owners, cell, (node, session)).await.err();
+                match claim_from(buckets, &owners, cell, (node, session)).await {
+                    Ok(outcome) => outcome,
+                    Err(error) => {
+                        refusal = Some(error);
+                        tokio::time::sleep(PAUSE).await;
+                        owners.claim(cell, operator()?, Intent::Purge).await
+                    }
+                }
             }
             ClaimOutcome::Incompatible { node, theirs } => bail!(
                 "`{node}` owns `{cell}` and speaks protocol {}-{}, this program {}-{}: use the release that the node has",
@@ -98,11 +100,45 @@ async fn purge(buckets: &Buckets, cell: &CellName) -> Result<(Epoch, Previous)> 
                 PROTOCOL.min,
                 PROTOCOL.max
             ),
-            ClaimOutcome::Failed(failure) => refusal = Some(anyhow!("{failure}")),
-        }
+            ClaimOutcome::Failed(failure) => {
+                refusal = Some(anyhow!("{failure}"));
+                tokio::time::sleep(PAUSE).await;
+                owners.claim(cell, operator()?, Intent::Purge).await
+            }
+        };
     }
     let refusal = refusal.unwrap_or_else(|| anyhow!("its owner takes it again and again; stop its clients"));
     Err(refusal.context(format!("`{cell}` is not deleted, since it could not be claimed; try again")))
+}
+
+/// Asks a live owner to release the cell, and claims all the while: clients that wait for the cell make its node claim it
+/// again right after the release, so a claim that only began then would come too late.
+async fn claim_from(
+    buckets: &Buckets,
+    owners: &Owners,
+    cell: &CellName,
+    owner: (NodeName, SessionId),
+) -> Result<ClaimOutcome<Version>> {
+    let me = operator()?;
+    let claim = async {
+        loop {
+            match owners.claim(cell, me.clone(), Intent::Purge).await {
+                ClaimOutcome::NotOwner { .. } => tokio::task::yield_now().await,
+                outcome => return outcome,
+            }
+        }
+    };
+    tokio::pin!(claim);
+    tokio::select! {
+        biased;
+        outcome = &mut claim => return Ok(outcome),
+        asked = ask(buckets, owners, cell, owner) => asked?,
+    }
+    // One that is given up in the middle may have landed: the next then finds the cell purged, which is as good.
+    match tokio::time::timeout(PAUSE, claim).await {
+        Ok(outcome) => Ok(outcome),
+        Err(_) => Ok(owners.claim(cell, me.clone(), Intent::Purge).await),
+    }
 }
 
 fn operator() -> Result<Claimant> {

@@ -141,3 +141,36 @@ async fn a_deleted_cell_is_gone_whatever_a_late_uploader_does() {
     let absent = dev.run(&["cell", "delete", "db:absent", "--yes"]);
     assert!(absent.failure().contains("there is no cell"), "{absent:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cell_is_deleted_under_clients_that_want_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let dev = Dev::start(dir.path(), &[]);
+    let create = "CREATE TABLE IF NOT EXISTS t (v); INSERT INTO t VALUES (1)";
+    dev.sql("db:busy", create);
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::new();
+    let (url, body) = (format!("{}/-/db/busy/query", dev.ready("url")), json!({ "sql": create }).to_string());
+    let clients: Vec<_> = (0..3)
+        .map(|_| {
+            let (client, url, body) = (client.clone(), url.clone(), body.clone());
+            tokio::spawn(async move {
+                loop {
+                    let response = client.post(&url).body(body.clone()).send().await.unwrap();
+                    assert_eq!(response.status(), 200, "{}", response.text().await.unwrap());
+                }
+            })
+        })
+        .collect();
+    let mut epochs = Vec::new();
+    for _ in 0..3 {
+        let deleted =
+            tokio::task::block_in_place(|| dev.run(&["cell", "delete", "db:busy", "--yes", "--json"]).json());
+        epochs.push(deleted["epoch"].as_u64().unwrap());
+    }
+    assert!(epochs.is_sorted() && epochs[0] >= 2, "{epochs:?}");
+    for client in clients {
+        assert!(!client.is_finished(), "no client was told a failure");
+        client.abort();
+    }
+}
