@@ -4,9 +4,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use holdfast_cellnode::config::parse_duration;
+use holdfast_sql::{Engine, EngineOptions, Outcome, SqlCall, SqlRuntime, SqlRuntimeOptions};
+use holdfast_types::{CellName, Epoch, Millis, Txid};
 use serde_json::json;
 
 use super::Place;
@@ -21,6 +23,9 @@ const CONNECTIONS: u32 = 32;
 const CELL_BYTES_MAX: u64 = 64 << 10;
 /// Most open files of a cell.
 const CELL_FILES_MAX: f64 = 3.0;
+
+/// What makes a cell.
+const CREATE: &str = "CREATE TABLE t (v TEXT)";
 
 /// Options of `bench cells`.
 #[derive(Debug, clap::Args)]
@@ -63,12 +68,14 @@ impl Cells {
         make(public, "cell", cells).await?;
         tokio::time::sleep(settle).await;
         let after = Held::now(&data_dir)?;
+        let page_cache_bytes = page_cache_of_one(bed.dir.path())?;
         bed.stop().await?;
         let cell_bytes = after.bytes.saturating_sub(before.bytes) / u64::from(cells);
         let cell_files = after.files.saturating_sub(before.files) as f64 / f64::from(cells);
         let result = json!({
             "bench": "cells", "cells": cells,
             "bytes_before": before.bytes, "bytes_after": after.bytes, "cell_bytes": cell_bytes,
+            "cell_page_cache_bytes": page_cache_bytes,
             "files_before": before.files, "files_after": after.files, "cell_files": cell_files,
             "wanted_cell_bytes_max": CELL_BYTES_MAX, "wanted_cell_files_max": CELL_FILES_MAX,
         });
@@ -78,11 +85,34 @@ impl Cells {
             table.row([(CONNECTIONS + cells).to_string(), bytes(after.bytes), after.files.to_string()]);
             table.row(["each".to_owned(), bytes(cell_bytes), format!("{cell_files:.2}")]);
             format!(
-                "{table}\nwanted: each at most {} beyond SQLite's page cache, and {CELL_FILES_MAX} open files",
+                "{table}\nof each {} are SQLite's page cache\n\
+                 wanted: each at most {} beyond SQLite's page cache, and {CELL_FILES_MAX} open files",
+                bytes(page_cache_bytes),
                 bytes(CELL_BYTES_MAX)
             )
         })
     }
+}
+
+/// SQLite's page cache of one cell after the same statement, as SQLite itself counts it.
+fn page_cache_of_one(dir: &Path) -> Result<u64> {
+    let mut engine = Engine::open(&dir.join("one.sqlite"), Txid::ZERO, &EngineOptions::new(dir))?;
+    let cell = CellName::new("db", "one")?;
+    let body = json!({ "sql": CREATE }).to_string();
+    let call = SqlCall {
+        method: "POST",
+        path: "/query",
+        body: body.as_bytes(),
+        is_read_only: false,
+        cell: &cell,
+        epoch: Epoch::new(1),
+    };
+    let outcome = SqlRuntime::new(SqlRuntimeOptions::default()).handle(&mut engine, &call, Millis::ZERO);
+    ensure!(
+        matches!(outcome, Outcome::Reply(reply) if reply.status == 200),
+        "the engine refused to create a table"
+    );
+    Ok(engine.memory().page_cache_bytes)
 }
 
 async fn make(public: std::net::SocketAddr, name: &str, cells: u32) -> Result<()> {
@@ -93,7 +123,7 @@ async fn make(public: std::net::SocketAddr, name: &str, cells: u32) -> Result<()
             let mut connection = Connection::open(public).await?;
             for number in (lane..cells).step_by(CONNECTIONS as usize) {
                 let db = format!("{name}-{number}");
-                connection.send(&Target::query(public, &db, "CREATE TABLE t (v TEXT)")).await?;
+                connection.send(&Target::query(public, &db, CREATE)).await?;
                 bar.inc(1);
             }
             anyhow::Ok(())
