@@ -154,6 +154,7 @@ mod tests {
         for bad in [
             vec!["holdfast"],
             vec!["holdfast", "dev", "--nodes", "0"],
+            vec!["holdfast", "dev", "--lease-ttl", "100ms"],
             vec!["holdfast", "cell", "show", "users", "--bucket", "file:///x"],
             vec!["holdfast", "token", "create", "--cell", "*", "--bucket", "file:///x"],
         ] {

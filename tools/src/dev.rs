@@ -30,12 +30,19 @@ pub struct Dev {
     /// Port on 127.0.0.1 of the HTTP API. 0 takes a free one.
     #[arg(long, env = "HOLDFAST_DEV_PORT", default_value_t = 8080, value_name = "P")]
     port: u16,
-    /// Lifetime of the nodes' leases: how long after a node's death its cells can be taken over.
-    #[arg(long, env = "HOLDFAST_LEASE_TTL", default_value = "10s", value_parser = parse_duration)]
+    /// Lifetime of the nodes' leases: how long after a node's death its cells can be taken over. From 1s to 10min.
+    #[arg(long, env = "HOLDFAST_LEASE_TTL", default_value = "10s", value_parser = parse_lease_ttl, value_name = "TIME")]
     lease_ttl: Duration,
     /// Once ready, a JSON object with the addresses and the bucket is written to this file.
     #[arg(long, env = "HOLDFAST_READY_FILE", value_name = "FILE")]
     ready_file: Option<PathBuf>,
+}
+
+/// As a cellnode reads it.
+fn parse_lease_ttl(text: &str) -> Result<Duration, String> {
+    let ttl = parse_duration(text)?;
+    let range = Duration::from_secs(1)..=Duration::from_secs(600);
+    if range.contains(&ttl) { Ok(ttl) } else { Err(format!("`{text}` is not between 1s and 10min")) }
 }
 
 impl Dev {
