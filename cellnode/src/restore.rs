@@ -57,7 +57,7 @@ pub enum RestoreError {
         /// The epoch.
         epoch: Epoch,
         /// What is wrong, with the newest consistent position.
-        source: PlanError,
+        source: Box<PlanError>,
         /// The object that would close the gap.
         missing: String,
     },

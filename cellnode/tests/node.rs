@@ -1,4 +1,6 @@
 //! A node in this process, over the embedded bucket, called through its real internal listener.
+#![allow(clippy::unwrap_used)]
+
 use std::path::Path;
 use std::time::Duration;
 

@@ -158,5 +158,5 @@ async fn plan_to_end(
 fn gap(listing: EpochListing<'_>, source: PlanError, missing: Txid) -> RestoreError {
     let EpochListing { cell, epoch, .. } = listing;
     let missing = Key::Ltx { cell: cell.clone(), epoch, level: Level::Zero, min: missing, max: missing };
-    RestoreError::Gap { cell: cell.clone(), epoch, source, missing: missing.to_string() }
+    RestoreError::Gap { cell: cell.clone(), epoch, source: Box::new(source), missing: missing.to_string() }
 }

@@ -1,5 +1,3 @@
-use alloc::string::ToString;
-
 use super::*;
 use crate::store::{Answer, Guard};
 use holdfast_types::{Epoch, Millis, NodeName, SessionId, WriteId};
@@ -133,7 +131,7 @@ fn three_unknown_answers_end_a_claim() {
         claim.on(ClaimEvent::OwnerRead { owner: None });
         let effect = claim.on(ClaimEvent::ClaimAnswered(Answer::Unknown));
         let given_up = ClaimEffect::Finish(ClaimOutcome::Failed(ClaimFailure::Unknown));
-        assert_eq!(effect == given_up, round == 2, "{}", round.to_string());
+        assert_eq!(effect == given_up, round == 2, "{round}");
     }
 }
 
