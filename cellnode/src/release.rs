@@ -19,7 +19,13 @@ use crate::node::Node;
 
 /// Cells given up at once by a drain. Few, because each is without service until another node has activated it: what
 /// waits for its turn is still served here.
-const RELEASES: usize = 4;
+const RELEASES: usize = 2;
+/// A cell with an event in this time is in use: its lane of the drain waits until another node has it.
+const IN_USE_MS: u64 = 1_000;
+/// Longest wait for the next owner of a cell in use.
+const HANDOFF_PATIENCE: Duration = Duration::from_millis(300);
+/// How often the owner record is looked at meanwhile.
+const HANDOFF_POLL: Duration = Duration::from_millis(15);
 
 /// Gives one resident cell up.
 ///
@@ -77,11 +83,31 @@ async fn note(resident: &Arc<Resident>, position: Position) {
     }
 }
 
+/// Gives a cell up, and waits for its next owner where it is in use.
+async fn hand_over(node: &Arc<Node>, resident: Arc<Resident>) {
+    let is_in_use = clock::monotonic().since(resident.last_event()) < IN_USE_MS;
+    // A failure is logged where it happens, and the cell is gone from here all the same.
+    if release(node, &resident.cell).await.is_err() || !is_in_use {
+        return;
+    }
+    let taken = async {
+        loop {
+            match node.owners.read(&resident.cell).await {
+                Ok(Some((owner, _))) if owner.epoch == resident.epoch => {
+                    tokio::time::sleep(HANDOFF_POLL).await
+                }
+                Ok(_) | Err(_) => return,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(HANDOFF_PATIENCE, taken).await;
+}
+
 /// Gives every cell up, several at a time, for as long as `patience` lasts. Returns how many are left.
 pub(crate) async fn release_all(node: &Arc<Node>, patience: Duration) -> usize {
     let drain = async {
         loop {
-            let residents = node.cells.residents();
+            let mut residents = node.cells.residents();
             if residents.is_empty() && node.cells.is_empty() {
                 return;
             }
@@ -91,11 +117,10 @@ pub(crate) async fn release_all(node: &Arc<Node>, patience: Duration) -> usize {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             }
+            // Those in use first: they are the ones that somebody waits for.
+            residents.sort_unstable_by_key(|resident| std::cmp::Reverse(resident.last_event()));
             futures::stream::iter(residents)
-                .for_each_concurrent(RELEASES, |resident| async move {
-                    // A failure is logged where it happens, and its cell is gone from here all the same.
-                    let _ = release(node, &resident.cell).await;
-                })
+                .for_each_concurrent(RELEASES, |resident| hand_over(node, resident))
                 .await;
         }
     };

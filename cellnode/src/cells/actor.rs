@@ -20,6 +20,8 @@ use crate::runtime::{CellRuntime, RuntimeContext, RuntimeOutcome, runtime_of};
 
 /// Events that may wait for another caller's transaction.
 const BLOCKED_MAX: usize = 128;
+/// Silence after which a cell gives its caches and its third open file back, in milliseconds.
+const IDLE_MS: u64 = 10_000;
 
 /// The refusal of an event whose cell has gone while it was queued: it did not run, and the caller may ask again.
 pub(super) fn gone(cell: &CellName) -> CallError {
@@ -37,6 +39,9 @@ pub(super) struct Actor {
     blocked: VecDeque<Event>,
     is_leaving: bool,
     wal_bytes: u64,
+    last_event: Millis,
+    /// When to look whether the cell is idle; none once it has been trimmed.
+    idle_check: Option<Millis>,
 }
 
 impl Actor {
@@ -55,6 +60,7 @@ impl Actor {
         metrics().cells_resident_changed(1);
         resident.database_len.store(engine.size_bytes(), Ordering::Relaxed);
         let resident = Arc::clone(resident);
+        let last_event = clock::monotonic();
         Ok(Self {
             resident,
             node,
@@ -63,10 +69,16 @@ impl Actor {
             blocked: VecDeque::new(),
             is_leaving: false,
             wal_bytes: 0,
+            last_event,
+            idle_check: Some(last_event.plus(IDLE_MS)),
         })
     }
 
     pub(super) fn on_event(&mut self, event: Event) {
+        self.last_event = clock::monotonic();
+        // Set once and looked at when it comes, so that a busy cell does not move its timer with every event.
+        self.idle_check.get_or_insert(self.last_event.plus(IDLE_MS));
+        self.resident.touched(self.last_event);
         self.run(event);
         self.run_blocked();
     }
@@ -172,12 +184,21 @@ impl Actor {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Millis> {
-        self.runtime.next_deadline()
+        let runtime = self.runtime.next_deadline();
+        [runtime, self.idle_check].into_iter().flatten().min()
     }
 
-    pub(super) fn expire(&mut self, now: Millis) {
+    pub(super) fn wake(&mut self, now: Millis) {
         self.runtime.expire(&mut self.engine, now);
         self.run_blocked();
+        if self.idle_check.is_some_and(|check| check <= now) {
+            let idle_at = self.last_event.plus(IDLE_MS);
+            let is_idle = idle_at <= now && !self.engine.is_dirty() && !self.engine.in_transaction();
+            if is_idle {
+                self.engine.trim();
+            }
+            self.idle_check = (!is_idle).then_some(idle_at.max(now.plus(IDLE_MS / 10)));
+        }
     }
 
     pub(super) fn quiesce(&mut self, deadline: Millis, done: oneshot::Sender<Result<(), FailCause>>) {

@@ -80,6 +80,7 @@ pub struct Resident {
     queued: AtomicUsize,
     failed: AtomicBool,
     position: AtomicU64,
+    last_event_ms: AtomicU64,
 }
 
 impl std::fmt::Debug for Resident {
@@ -107,6 +108,7 @@ impl Resident {
             queued: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
             position: AtomicU64::new(restored.get()),
+            last_event_ms: AtomicU64::new(0),
             cell,
             owner,
             version,
@@ -123,6 +125,17 @@ impl Resident {
     #[must_use]
     pub fn position(&self) -> Position {
         Position { epoch: self.epoch, txid: Txid::new(self.position.load(Ordering::Relaxed)) }
+    }
+
+    /// An event came.
+    pub(super) fn touched(&self, now: Millis) {
+        self.last_event_ms.store(now.get(), Ordering::Relaxed);
+    }
+
+    /// When the last event came, monotonic; zero before the first.
+    #[must_use]
+    pub fn last_event(&self) -> Millis {
+        Millis::new(self.last_event_ms.load(Ordering::Relaxed))
     }
 
     /// Whether the gate has failed: this residency is over.

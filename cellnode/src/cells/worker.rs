@@ -1,7 +1,7 @@
 //! The threads that run cells. A cell is pinned to one thread while resident; SQLite never blocks the I/O runtime. The
 //! queues hold at most the node's admitted requests and a few control jobs per cell, so they need no bound of their own.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -121,14 +121,13 @@ fn key(resident: &Arc<Resident>) -> usize {
 #[derive(Default)]
 struct Worker {
     actors: HashMap<usize, Actor>,
-    /// When an actor wants to be woken: open transactions that must end.
-    timers: BTreeMap<usize, Millis>,
+    timers: Timers,
 }
 
 impl Worker {
     fn run(mut self, queue: &Receiver<Job>) {
         loop {
-            let job = match self.timers.values().min() {
+            let job = match self.timers.first() {
                 None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(first) => {
                     let pause = Duration::from_millis(first.since(clock::monotonic()));
@@ -175,7 +174,7 @@ impl Worker {
                 None => drop(done.send(Err(FailCause::OwnershipLost))),
             },
             Job::Close { resident, done } => {
-                self.timers.remove(&key(&resident));
+                self.timers.remove(key(&resident));
                 let closed = match self.actors.remove(&key(&resident)) {
                     Some(actor) => actor.close(),
                     None => Err("the cell was discarded".to_owned()),
@@ -183,7 +182,7 @@ impl Worker {
                 let _ = done.send(closed);
             }
             Job::Drop(resident) => {
-                self.timers.remove(&key(&resident));
+                self.timers.remove(key(&resident));
                 if let Some(actor) = self.actors.remove(&key(&resident)) {
                     actor.discard();
                 }
@@ -192,23 +191,60 @@ impl Worker {
     }
 
     fn set_timer(&mut self, resident: &Arc<Resident>) {
-        match self.actors.get(&key(resident)).and_then(Actor::next_deadline) {
-            Some(deadline) => self.timers.insert(key(resident), deadline),
-            None => self.timers.remove(&key(resident)),
-        };
+        if let Some(actor) = self.actors.get(&key(resident)) {
+            self.timers.set(key(resident), actor.next_deadline());
+        }
     }
 
     fn wake_due(&mut self) {
+        if self.timers.first().is_none() {
+            return;
+        }
         let now = clock::monotonic();
-        let due: Vec<usize> = self.timers.iter().filter(|(_, at)| **at <= now).map(|(key, _)| *key).collect();
-        for key in due {
-            self.timers.remove(&key);
+        while let Some(key) = self.timers.take_due(now) {
             if let Some(actor) = self.actors.get_mut(&key) {
-                actor.expire(now);
-                if let Some(deadline) = actor.next_deadline() {
-                    self.timers.insert(key, deadline.max(now.plus(1)));
-                }
+                actor.wake(now);
+                self.timers.set(key, actor.next_deadline().map(|at| at.max(now.plus(1))));
             }
         }
+    }
+}
+
+/// When each actor wants to be woken: open transactions that must end, memory to give back when idle.
+#[derive(Default)]
+struct Timers {
+    by_time: BTreeSet<(Millis, usize)>,
+    by_key: HashMap<usize, Millis>,
+}
+
+impl Timers {
+    fn first(&self) -> Option<Millis> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    fn set(&mut self, key: usize, at: Option<Millis>) {
+        let before = match at {
+            Some(at) => self.by_key.insert(key, at),
+            None => self.by_key.remove(&key),
+        };
+        if before == at {
+            return;
+        }
+        if let Some(before) = before {
+            self.by_time.remove(&(before, key));
+        }
+        if let Some(at) = at {
+            self.by_time.insert((at, key));
+        }
+    }
+
+    fn remove(&mut self, key: usize) {
+        self.set(key, None);
+    }
+
+    fn take_due(&mut self, now: Millis) -> Option<usize> {
+        let (_, key) = self.by_time.first().copied().filter(|(at, _)| *at <= now)?;
+        self.remove(key);
+        Some(key)
     }
 }

@@ -21,7 +21,9 @@ pub struct SqlReply {
 }
 
 impl SqlReply {
-    pub(super) fn json(status: u16, body: Vec<u8>) -> Self {
+    /// Ends with a line feed, so that the answer does not run into the prompt of whoever uses curl.
+    pub(super) fn json(status: u16, mut body: Vec<u8>) -> Self {
+        body.push(b'\n');
         Self { status, content_type: "application/json", body: body.into(), allow: None }
     }
 
