@@ -20,7 +20,7 @@ use crate::cells::{Job, Resident, ResidentParts};
 use crate::data_dir::CellFiles;
 use crate::node::Node;
 use crate::random;
-use crate::restore::{RestoreError, RestoreJob, Restored, restore};
+use crate::restore::{self, PlannedChain, RestoreError, RestoreJob, Restored};
 use crate::runtime::check_class;
 
 /// Tries to rebuild a database under one claim before giving up: a store that fails for a while must not burn an epoch
@@ -56,22 +56,12 @@ async fn run(node: &Arc<Node>, cell: &CellName) -> Result<Arc<Resident>, CallErr
 
     let files = node.data_dir.cell(cell);
     let stage = Instant::now();
-    let rebuilt = rebuild(node, cell, &owner, &files).instrument(tracing::info_span!(span::RESTORE)).await;
-    let restored = rebuilt.map_err(|error| {
-        if error.is_transient() {
-            tracing::warn!(%cell, epoch = %owner.epoch, %error, "a cell could not be restored");
-        } else {
-            tracing::error!(%cell, epoch = %owner.epoch, %error, "a cell cannot be restored");
-        }
-        unavailable(cell, &error.to_string())
-    })?;
+    let span = tracing::info_span!(span::RESTORE);
+    let restored = rebuild(node, &owner, previous, &files).instrument(span).await?;
     metrics().activation_stage(Stage::Restore, stage.elapsed());
 
     let stage = Instant::now();
-    let opening = async {
-        put_opener(node, cell, &owner, restored.end, previous).await?;
-        open(node, (owner, version), &restored, files).await
-    };
+    let opening = open(node, (owner, version), &restored, files);
     let resident = opening.instrument(tracing::info_span!(span::OPEN)).await?;
     metrics().activation_stage(Stage::Open, stage.elapsed());
     tracing::debug!(
@@ -103,46 +93,29 @@ async fn claim(node: &Arc<Node>, cell: &CellName) -> Result<(OwnerView, Version,
     }
 }
 
+/// Rebuilds the database and writes the epoch's opener. The position that the epoch continues is settled by the first
+/// plan, and never changes afterwards: an opener that was sent may land at any time.
 async fn rebuild(
     node: &Arc<Node>,
-    cell: &CellName,
     owner: &OwnerView,
+    previous: Previous,
     files: &CellFiles,
-) -> Result<Restored, RestoreError> {
+) -> Result<Restored, CallError> {
+    let cell = files.cell();
     let _permit = node.restores.acquire().await.expect("the semaphore is never closed");
-    let taken = {
-        let files = files.clone();
-        tokio::task::spawn_blocking(move || files.take_resume())
-    };
-    let taken = taken.await.expect("reading a note does not panic");
-    let local = taken.map_err(|source| RestoreError::Local { path: files.dir().to_path_buf(), source })?;
-    let mut job = RestoreJob {
-        cell: cell.clone(),
-        below: owner.epoch,
-        floor: owner.floor,
-        database: files.database(owner.epoch),
-        local: local.map(|position| (files.database(position.epoch), position)),
-    };
-    let mut attempt = 0;
-    let restored = loop {
-        attempt += 1;
-        match restore(&node.buckets.bulk, &job).await {
-            Ok(restored) => break restored,
-            Err(error)
-                if (error.is_transient() || job.local.is_some())
-                    && attempt < RESTORE_ATTEMPTS
-                    && node.authority.is_live() =>
-            {
-                tracing::debug!(%cell, attempt, %error, "a restore failed; it is tried again");
-                // The local file may be half changed, or be the cause.
-                job.local = None;
-                let pause = 100_u64 << attempt.min(5);
-                tokio::time::sleep(Duration::from_millis(pause + u64::from(random::byte()))).await;
-            }
-            Err(error) => {
-                metrics().restore(RestoreSource::Bucket, Outcome::Failed, 0, 0);
-                return Err(error);
-            }
+    let job = restore_job(owner, files).await.map_err(|error| restore_failed(cell, owner, &error))?;
+    let planned = plan_with_retries(node, &job).await.map_err(|error| restore_failed(cell, owner, &error))?;
+    let (opened, restored) = tokio::join!(
+        put_opener(node, cell, owner, planned.end, previous),
+        apply_with_retries(node, &job, &planned)
+    );
+    let restored = match (restored, opened) {
+        (Ok(restored), Ok(())) => restored,
+        (restored, opened) => {
+            // Of no use to anybody, and the next try makes its own.
+            files.remove_database(owner.epoch);
+            restored.map_err(|error| restore_failed(cell, owner, &error))?;
+            return Err(opened.expect_err("one of the two failed"));
         }
     };
     let source = match (restored.from_local, restored.end) {
@@ -156,6 +129,90 @@ async fn rebuild(
     let removed = tokio::task::spawn_blocking(move || files.remove_others(keep));
     removed.await.expect("removing files does not panic");
     Ok(restored)
+}
+
+fn restore_failed(cell: &CellName, owner: &OwnerView, error: &RestoreError) -> CallError {
+    metrics().restore(RestoreSource::Bucket, Outcome::Failed, 0, 0);
+    if error.is_transient() {
+        tracing::warn!(%cell, epoch = %owner.epoch, %error, "a cell could not be restored");
+    } else {
+        tracing::error!(%cell, epoch = %owner.epoch, %error, "a cell cannot be restored");
+    }
+    unavailable(cell, &error.to_string())
+}
+
+async fn restore_job(owner: &OwnerView, files: &CellFiles) -> Result<RestoreJob, RestoreError> {
+    let taken = {
+        let files = files.clone();
+        tokio::task::spawn_blocking(move || files.take_resume())
+    };
+    let taken = taken.await.expect("reading a note does not panic");
+    let local = taken.map_err(|source| RestoreError::Local { path: files.dir().to_path_buf(), source })?;
+    Ok(RestoreJob {
+        cell: files.cell().clone(),
+        below: owner.epoch,
+        floor: owner.floor,
+        database: files.database(owner.epoch),
+        local: local.map(|position| (files.database(position.epoch), position)),
+    })
+}
+
+async fn plan_with_retries(node: &Arc<Node>, job: &RestoreJob) -> Result<PlannedChain, RestoreError> {
+    let mut job = job.clone();
+    for attempt in 1.. {
+        match restore::plan(&node.buckets.bulk, &job).await {
+            Ok(planned) => return Ok(planned),
+            Err(error) => pause_or_fail(node, &mut job, error, attempt).await?,
+        }
+    }
+    unreachable!("the loop ends by itself")
+}
+
+async fn apply_with_retries(
+    node: &Arc<Node>,
+    job: &RestoreJob,
+    planned: &PlannedChain,
+) -> Result<Restored, RestoreError> {
+    let bucket = &node.buckets.bulk;
+    let mut job = job.clone();
+    let mut error = match restore::apply_chain(bucket, &job, planned).await {
+        Ok(restored) => return Ok(restored),
+        Err(error) => error,
+    };
+    for attempt in 1.. {
+        pause_or_fail(node, &mut job, error, attempt).await?;
+        let again = match restore::plan(bucket, &job).await {
+            // Something landed late: this epoch's base is settled, so the next one must look again.
+            Ok(again) if again.end != planned.end => {
+                return Err(RestoreError::Moved { cell: job.cell.clone() });
+            }
+            Ok(again) => restore::apply_chain(bucket, &job, &again).await,
+            Err(error) => Err(error),
+        };
+        error = match again {
+            Ok(restored) => return Ok(restored),
+            Err(error) => error,
+        };
+    }
+    unreachable!("the loop ends by itself")
+}
+
+/// Pauses before the next try, which does without the local file: it may be half changed, or be the cause.
+async fn pause_or_fail(
+    node: &Arc<Node>,
+    job: &mut RestoreJob,
+    error: RestoreError,
+    attempt: u32,
+) -> Result<(), RestoreError> {
+    let may_help = error.is_transient() || job.local.is_some();
+    if !may_help || attempt >= RESTORE_ATTEMPTS || !node.authority.is_live() {
+        return Err(error);
+    }
+    tracing::debug!(cell = %job.cell, attempt, %error, "a restore failed; it is tried again");
+    job.local = None;
+    let pause = 100_u64 << attempt.min(5);
+    tokio::time::sleep(Duration::from_millis(pause + u64::from(random::byte()))).await;
+    Ok(())
 }
 
 /// Writes where the epoch begins, before anything of it is served.
@@ -212,6 +269,7 @@ async fn open(
         Ok(Ok(())) => Ok(resident),
         Ok(Err(reason)) => {
             tracing::error!(%cell, %reason, "a restored database could not be opened");
+            resident.files.remove_database(resident.epoch);
             Err(unavailable(&cell, &reason))
         }
         Err(_) => Err(unavailable(&cell, "its thread has ended")),

@@ -25,6 +25,9 @@ pub use worker::{Job, Workers};
 /// How long the answer of a failed activation stands for the requests that come after it, so that a storm of requests
 /// is one attempt a second and not one each.
 const FAILURE_STANDS: Duration = Duration::from_secs(1);
+/// Longest time for which it stands: it doubles with each failure in a row, because each try of a cell that cannot be
+/// restored costs an epoch and a download.
+const FAILURE_STANDS_MAX: Duration = Duration::from_secs(60);
 
 type Activated = Result<Arc<Resident>, CallError>;
 
@@ -33,7 +36,7 @@ enum Slot {
     Activating(watch::Receiver<Option<Activated>>),
     Resident(Arc<Resident>),
     Leaving(Arc<Resident>, watch::Receiver<bool>),
-    Failed { until: Instant, error: CallError },
+    Failed { until: Instant, stands: Duration, error: CallError },
 }
 
 /// Which cells are here.
@@ -112,7 +115,10 @@ impl Cells {
                         answer.ok().and_then(|answer| answer.clone())
                     }
                     Slot::Leaving(_, mut left) => {
-                        let _ = left.wait_for(|left| *left).await;
+                        if left.wait_for(|left| *left).await.is_err() {
+                            // Whoever released it has gone without a word: by a panic. The slot must not stay.
+                            node.cells.forget_leaving(cell);
+                        }
                         None
                     }
                     Slot::Resident(_) | Slot::Failed { .. } => None,
@@ -133,7 +139,7 @@ impl Cells {
     fn lookup(node: &Arc<Node>, cell: &CellName) -> Result<Slot, CallError> {
         let mut slots = node.cells.lock();
         match slots.get(cell) {
-            Some(Slot::Failed { until, error }) if *until > Instant::now() => return Err(error.clone()),
+            Some(Slot::Failed { until, error, .. }) if *until > Instant::now() => return Err(error.clone()),
             Some(Slot::Failed { .. }) | None => {}
             Some(slot) => return Ok(slot.clone()),
         }
@@ -146,13 +152,20 @@ impl Cells {
         }
         let (answer, activated) = watch::channel(None);
         let slot = Slot::Activating(activated);
-        slots.insert(cell.clone(), slot.clone());
+        let stands = match slots.insert(cell.clone(), slot.clone()) {
+            Some(Slot::Failed { stands, .. }) => (stands * 2).min(FAILURE_STANDS_MAX),
+            _ => FAILURE_STANDS,
+        };
         drop(slots);
-        tokio::spawn(Self::activate_into(Arc::clone(node), cell.clone(), answer));
+        tokio::spawn(Self::activate_into(Arc::clone(node), cell.clone(), (answer, stands)));
         Ok(slot)
     }
 
-    async fn activate_into(node: Arc<Node>, cell: CellName, answer: watch::Sender<Option<Activated>>) {
+    async fn activate_into(
+        node: Arc<Node>,
+        cell: CellName,
+        (answer, stands): (watch::Sender<Option<Activated>>, Duration),
+    ) {
         let task = tokio::spawn(activate(Arc::clone(&node), cell.clone()));
         let activated = task.await.unwrap_or_else(|panic| {
             tracing::error!(%cell, %panic, "an activation ended by a bug");
@@ -171,8 +184,8 @@ impl Cells {
                     slots.insert(cell, Slot::Resident(Arc::clone(resident)));
                 }
                 Err(error @ (CallError::Unavailable { .. } | CallError::Rejected { .. })) => {
-                    let until = Instant::now() + FAILURE_STANDS;
-                    slots.insert(cell, Slot::Failed { until, error: error.clone() });
+                    let until = Instant::now() + stands;
+                    slots.insert(cell, Slot::Failed { until, stands, error: error.clone() });
                 }
                 Err(_) => {
                     slots.remove(&cell);
@@ -204,17 +217,22 @@ impl Cells {
 
     /// The cell has left.
     pub(crate) fn departed(&self, departure: &Departure) {
-        let mut slots = self.lock();
-        if let Some(Slot::Leaving(..)) = slots.get(&departure.resident.cell) {
-            slots.remove(&departure.resident.cell);
-        }
-        drop(slots);
+        self.forget_leaving(&departure.resident.cell);
         departure.done.send_replace(true);
+    }
+
+    fn forget_leaving(&self, cell: &CellName) {
+        let mut slots = self.lock();
+        if let Some(Slot::Leaving(..)) = slots.get(cell) {
+            slots.remove(cell);
+        }
     }
 
     /// Failed activations whose answer no longer stands are forgotten.
     pub(crate) fn forget_old_failures(&self) {
+        // Kept a while longer, so that the next failure knows that it is not the first.
         let now = Instant::now();
-        self.lock().retain(|_, slot| !matches!(slot, Slot::Failed { until, .. } if *until <= now));
+        self.lock()
+            .retain(|_, slot| !matches!(slot, Slot::Failed { until, stands, .. } if *until + *stands <= now));
     }
 }

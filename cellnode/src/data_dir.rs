@@ -113,15 +113,28 @@ impl DataDir {
         }
     }
 
-    /// Removes the folders of cells that were not closed in order.
+    /// Removes what a killed process or an earlier boot left: folders of cells that were not closed in order, and spools.
     fn sweep(&self) -> io::Result<()> {
         for entry in fs::read_dir(self.root.join("cells"))? {
-            let path = entry?.path();
-            if !path.join(RESUME).exists() {
-                fs::remove_dir_all(&path)?;
+            let entry = entry?;
+            if entry.file_type()?.is_dir() && !self.is_resumable(&entry.path()) {
+                fs::remove_dir_all(entry.path())?;
+            }
+        }
+        for entry in fs::read_dir(self.spool())? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                fs::remove_file(entry.path())?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a cell's folder was closed in order since the machine started: an older one is never trusted.
+    fn is_resumable(&self, folder: &Path) -> bool {
+        let note = fs::read(folder.join(RESUME)).ok();
+        let resume = note.and_then(|bytes| serde_json::from_slice::<Resume>(&bytes).ok());
+        resume.is_some_and(|resume| resume.boot_id == self.boot_id && !self.boot_id.is_empty())
     }
 }
 

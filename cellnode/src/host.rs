@@ -16,9 +16,8 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::cells::{Cells, Event};
-use crate::clock;
 use crate::node::Node;
-use crate::release::release;
+use crate::release::{release, release_unresident};
 use crate::runtime::check_class;
 
 /// The node as others see it.
@@ -38,7 +37,7 @@ impl Host {
 
     async fn answer(&self, call: CellCall) -> Result<CellReply, CallError> {
         check_class(&call.cell)?;
-        let Some(_admission) = self.node.admit() else {
+        let Some(admission) = self.node.admit() else {
             let reason = format!("node `{}` has {} requests in flight", self.node.name, self.node.requests());
             return Err(CallError::Overloaded { reason, retry_after_ms: 500 });
         };
@@ -47,10 +46,9 @@ impl Host {
         }
         let resident = Cells::resident(&self.node, &call.cell, call.deadline).await?;
         let (parts, body) = call.request.into_parts();
-        let (body, _memory) = self.collect(body, call.deadline).await?;
+        let (body, memory) = self.collect(body, call.deadline).await?;
         let request = http::Request::from_parts(parts, body);
-        let proof_ms = u64::try_from(self.node.config.proof_timeout.as_millis()).unwrap_or(u64::MAX);
-        let event = Event::new(call.access, request, clock::monotonic().plus(proof_ms));
+        let event = Event::new(call.access, request, Box::new((admission, memory)));
         let handle = resident.submit(self.node.config.cell_queue_max, event).map_err(|waiting| {
             let reason = format!("{waiting} requests wait for cell `{}`", resident.cell);
             CallError::Overloaded { reason, retry_after_ms: 500 }
@@ -185,7 +183,18 @@ impl CellHost for Host {
     }
 
     async fn release_cell(&self, cell: &CellName) -> Result<(), CallError> {
-        release(&self.node, cell).await
+        // In a task of its own: a caller that goes away must not leave a cell half released.
+        let (node, cell) = (Arc::clone(&self.node), cell.clone());
+        let released = tokio::spawn(async move {
+            match release(&node, &cell).await {
+                Err(CallError::NotOwner(_)) => release_unresident(&node, &cell).await,
+                result => result,
+            }
+        });
+        released.await.unwrap_or_else(|panic| {
+            tracing::error!(%panic, "a release ended by a bug");
+            Err(CallError::Unavailable { reason: "the release failed: a bug, see the log".into() })
+        })
     }
 
     async fn list_cells(&self, start_after: Option<&CellName>, limit: usize) -> CellPage {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use holdfast_bucket::{Bucket, Commit, Guard, Version};
 use holdfast_core::lease::{FenceCause, LeaseEffect, LeaseEvent, LeaseKeeper, LeaseRecord, LeaseTiming};
 use holdfast_core::store::{self, Answer};
-use holdfast_records::{Key, NodeLease, Record};
+use holdfast_records::{Key, NodeLease, Record, RecordError};
 use holdfast_telemetry::{RenewalOutcome, metrics};
 use holdfast_types::{Incarnation, Millis, NodeName, SessionId, WriteId};
 use tokio::sync::{Notify, watch};
@@ -97,6 +97,7 @@ impl LeaseLoop {
                     other => self.execute(other).await,
                 }
             }
+            self.show_authority();
             let pause = wake_at.map_or(0, |at| at.since(clock::monotonic()));
             tokio::select! {
                 biased;
@@ -110,6 +111,12 @@ impl LeaseLoop {
             let event = LeaseEvent::Woke { now: clock::now(), write_id: random::write_id() };
             self.on(event);
         }
+    }
+
+    /// After every step, so that a renewal that keeps failing shows as authority that runs out.
+    fn show_authority(&self) {
+        let remaining = self.authority.until().since(clock::monotonic());
+        metrics().lease_authority(self.node.as_str(), Duration::from_millis(remaining).as_secs_f64());
     }
 
     fn on(&mut self, event: LeaseEvent<Version>) {
@@ -131,8 +138,6 @@ impl LeaseLoop {
             LeaseEffect::Authority { until } => {
                 self.authority.extend(until);
                 self.held.send_replace(true);
-                let seconds = Duration::from_millis(until.since(clock::monotonic())).as_secs_f64();
-                metrics().lease_authority(self.node.as_str(), seconds);
             }
             LeaseEffect::Waiting { holder, until_wall } => {
                 let seconds = until_wall.since(clock::wall()).div_ceil(1_000);
@@ -169,8 +174,8 @@ impl LeaseLoop {
                     Some((view(&lease), object.version))
                 }
                 Err(error) => {
-                    tracing::warn!(event = "node_lease_read", outcome = "error", %error);
-                    return failed();
+                    tracing::warn!(event = "node_lease_read", outcome = "found", %error, "not a lease of ours");
+                    Some((foreign(&error), object.version))
                 }
             },
         };
@@ -222,6 +227,21 @@ impl LeaseLoop {
             let guard = store::Guard::Match(version.clone());
             self.write(random::write_id(), Millis::ZERO, guard, 2_000).await;
         }
+    }
+}
+
+/// A record that is none of this release's: somebody else's for sure. One of a newer release is respected without end;
+/// one that is no lease at all protects nobody.
+fn foreign(error: &RecordError) -> LeaseRecord {
+    let expires_ms = match error {
+        RecordError::TooNew { .. } => Millis::new(u64::MAX),
+        RecordError::Malformed { .. } => Millis::ZERO,
+    };
+    LeaseRecord {
+        write_id: WriteId::from_bits(0),
+        session: SessionId::from_bits(0),
+        incarnation: Incarnation::from_bits(0),
+        expires_ms,
     }
 }
 

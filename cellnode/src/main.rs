@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use holdfast_cellnode::{Config, Exit, Service};
+use holdfast_cellnode::{Config, Service};
 use holdfast_telemetry::program::{LogArgs, run};
 
 /// Owns cells: their databases, their writes, their replication.
@@ -19,12 +19,5 @@ struct Arguments {
 fn main() -> ExitCode {
     let Arguments { config, log } = Arguments::parse();
     let instance = config.node.to_string();
-    run("cellnode", instance, log, async |shutdown| {
-        let exit = Service::run(config, None, shutdown).await?;
-        if let Exit::Fenced(_) = exit {
-            // A fenced process writes nothing more, and waits for nothing.
-            std::process::exit(i32::from(exit.code()));
-        }
-        Ok(exit.code())
-    })
+    run("cellnode", instance, log, async |shutdown| Ok(Service::run(config, None, shutdown).await?.code()))
 }

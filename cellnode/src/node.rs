@@ -7,12 +7,13 @@ use holdfast_bucket::Buckets;
 use holdfast_core::compaction::CompactionTriggers;
 use holdfast_core::ownership::{Claimant, Protocol};
 use holdfast_rpc::PROTOCOL;
-use holdfast_types::{NodeName, SessionId};
+use holdfast_types::{Millis, NodeName, SessionId};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use crate::authority::Authority;
 use crate::cells::{Cells, Workers};
+use crate::clock;
 use crate::config::Config;
 use crate::data_dir::DataDir;
 use crate::owners::Owners;
@@ -106,6 +107,13 @@ impl Node {
     /// Takes no new ownership from now on. Tells whether this call began it.
     pub fn begin_draining(&self) -> bool {
         !self.draining.swap(true, Ordering::AcqRel)
+    }
+
+    /// When an output that is ready now gives up waiting for its proof.
+    #[must_use]
+    pub fn proof_deadline(&self) -> Millis {
+        let patience = u64::try_from(self.config.proof_timeout.as_millis()).unwrap_or(u64::MAX);
+        clock::monotonic().plus(patience)
     }
 
     /// Requests in flight.

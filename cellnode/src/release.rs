@@ -17,9 +17,13 @@ use crate::cells::{Job, Resident};
 use crate::clock;
 use crate::node::Node;
 
-/// Cells given up at once by a drain. Few, because each is without service until another node has activated it: what
+/// Cells that nobody uses, given up at once by a drain.
+const RELEASES_IDLE: usize = 64;
+/// Cells in use, given up at once by a drain. Few, because each is without service until another node has activated it: what
 /// waits for its turn is still served here.
 const RELEASES: usize = 2;
+/// A cell without an event for this time may be given up to make room for another.
+const SHED_IDLE_MS: u64 = 5_000;
 /// A cell with an event in this time is in use: its lane of the drain waits until another node has it.
 const IN_USE_MS: u64 = 1_000;
 /// Longest wait for the next owner of a cell in use.
@@ -49,10 +53,8 @@ pub(crate) async fn release(node: &Arc<Node>, cell: &CellName) -> Result<(), Cal
 }
 
 async fn leave(node: &Arc<Node>, resident: &Arc<Resident>) -> Result<(), String> {
-    let patience = u64::try_from(node.config.proof_timeout.as_millis()).unwrap_or(u64::MAX);
-    let deadline = clock::monotonic().plus(patience);
     let (done, covered) = oneshot::channel();
-    resident.send(Job::Quiesce { resident: Arc::clone(resident), deadline, done });
+    resident.send(Job::Quiesce { resident: Arc::clone(resident), done });
     match covered.await {
         Ok(Ok(())) => {}
         Ok(Err(cause)) => return Err(cause.to_string()),
@@ -67,8 +69,31 @@ async fn leave(node: &Arc<Node>, resident: &Arc<Resident>) -> Result<(), String>
             note(resident, Position { epoch, txid }).await;
             Ok(())
         }
-        ReleaseOutcome::AlreadyLost => Ok(()),
+        ReleaseOutcome::AlreadyLost => {
+            resident.files.remove_database(resident.epoch);
+            Ok(())
+        }
         ReleaseOutcome::Unknown => Err("whether the owner record was written is unknown".into()),
+    }
+}
+
+/// Gives up a cell that this session owns and that is not resident, for example because it cannot be restored. Nothing
+/// of it is here, so there is nothing to cover.
+///
+/// # Errors
+/// [`CallError::NotOwner`] when this session does not own it; [`CallError::Unavailable`] when that stays unknown.
+pub(crate) async fn release_unresident(node: &Arc<Node>, cell: &CellName) -> Result<(), CallError> {
+    let unavailable = |reason: String| CallError::Unavailable {
+        reason: format!("cell `{cell}` was not released: {reason}"),
+    };
+    let owner = node.owners.read(cell).await.map_err(|error| unavailable(error.to_string()))?;
+    let Some((owner, version)) = owner else { return Err(CallError::NotOwner(None)) };
+    if !owner.is_owned_by(&node.name, node.session, owner.epoch) {
+        return Err(CallError::NotOwner(None));
+    }
+    match node.owners.release(cell, &owner, version).await {
+        ReleaseOutcome::Released(_) | ReleaseOutcome::AlreadyLost => Ok(()),
+        ReleaseOutcome::Unknown => Err(unavailable("whether the owner record was written is unknown".into())),
     }
 }
 
@@ -103,11 +128,32 @@ async fn hand_over(node: &Arc<Node>, resident: Arc<Resident>) {
     let _ = tokio::time::timeout(HANDOFF_PATIENCE, taken).await;
 }
 
+/// Gives up the cells that were used least recently, until there is room again (a tenth below the bound). Only cells that
+/// nobody has used for [`SHED_IDLE_MS`]: beyond that the bound refuses.
+pub(crate) async fn shed(node: &Arc<Node>) {
+    let bound = node.config.cells_max - node.config.cells_max / 10;
+    let surplus = node.cells.len().saturating_sub(bound);
+    if surplus == 0 {
+        return;
+    }
+    let now = clock::monotonic();
+    let mut idle = node.cells.residents();
+    idle.retain(|resident| now.since(resident.last_event()) >= SHED_IDLE_MS);
+    idle.sort_unstable_by_key(|resident| resident.last_event());
+    idle.truncate(surplus);
+    tracing::debug!(node = %node.name, cells = idle.len(), "giving idle cells up to make room");
+    futures::stream::iter(idle)
+        .for_each_concurrent(RELEASES_IDLE, |resident| async move {
+            let _ = release(node, &resident.cell).await;
+        })
+        .await;
+}
+
 /// Gives every cell up, several at a time, for as long as `patience` lasts. Returns how many are left.
 pub(crate) async fn release_all(node: &Arc<Node>, patience: Duration) -> usize {
     let drain = async {
         loop {
-            let mut residents = node.cells.residents();
+            let residents = node.cells.residents();
             if residents.is_empty() && node.cells.is_empty() {
                 return;
             }
@@ -117,11 +163,15 @@ pub(crate) async fn release_all(node: &Arc<Node>, patience: Duration) -> usize {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             }
+            let now = clock::monotonic();
+            let (in_use, idle): (Vec<_>, Vec<_>) =
+                residents.into_iter().partition(|resident| now.since(resident.last_event()) < IN_USE_MS);
             // Those in use first: they are the ones that somebody waits for.
-            residents.sort_unstable_by_key(|resident| std::cmp::Reverse(resident.last_event()));
-            futures::stream::iter(residents)
-                .for_each_concurrent(RELEASES, |resident| hand_over(node, resident))
-                .await;
+            for (cells, lanes) in [(in_use, RELEASES), (idle, RELEASES_IDLE)] {
+                futures::stream::iter(cells)
+                    .for_each_concurrent(lanes, |resident| hand_over(node, resident))
+                    .await;
+            }
         }
     };
     let _ = tokio::time::timeout(patience, drain).await;

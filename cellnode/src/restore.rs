@@ -72,6 +72,12 @@ pub enum RestoreError {
         /// What is wrong.
         source: DamageError,
     },
+    /// The chain grew between two looks at it. Disposition: retry in a new epoch.
+    #[error("the chain of cell `{cell}` grew while it was restored; come again")]
+    Moved {
+        /// The cell.
+        cell: CellName,
+    },
     /// The local disk. Disposition: retry once there is space.
     #[error("local file `{path}`: {source}")]
     Local {
@@ -102,7 +108,7 @@ impl RestoreError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Bucket(error) => error.kind.is_transient(),
-            Self::Vanished(_) | Self::Local { .. } => true,
+            Self::Vanished(_) | Self::Local { .. } | Self::Moved { .. } => true,
             Self::Opener { .. } | Self::Lineage { .. } | Self::Gap { .. } | Self::Damaged { .. } => false,
         }
     }
@@ -141,10 +147,30 @@ pub struct RestoreJob {
 /// # Errors
 /// [`RestoreError`]; what stands at `database` is then of no use.
 pub async fn restore(bucket: &Arc<dyn Bucket>, job: &RestoreJob) -> Result<Restored, RestoreError> {
+    let planned = plan(bucket, job).await?;
+    apply_chain(bucket, job, &planned).await
+}
+
+/// Finds what [`apply_chain`] reads for a job.
+///
+/// # Errors
+/// [`RestoreError`].
+pub async fn plan(bucket: &Arc<dyn Bucket>, job: &RestoreJob) -> Result<PlannedChain, RestoreError> {
     let local = job.local.as_ref().map(|(_, position)| *position);
-    let planned = find_chain(bucket, &job.cell, (job.below, job.floor), local).await?;
+    find_chain(bucket, &job.cell, (job.below, job.floor), local).await
+}
+
+/// Downloads and applies a planned chain.
+///
+/// # Errors
+/// [`RestoreError`]; what stands at `database` is then of no use.
+pub async fn apply_chain(
+    bucket: &Arc<dyn Bucket>,
+    job: &RestoreJob,
+    planned: &PlannedChain,
+) -> Result<Restored, RestoreError> {
     let from_local = planned.starts_from_local;
-    let mut applier = Some(open_target(job, &planned)?);
+    let mut applier = Some(open_target(job, planned)?);
     let dir = job.database.parent().unwrap_or(Path::new(".")).to_path_buf();
     let mut fetches = futures::stream::iter(planned.files.iter().copied())
         .map(|(epoch, file)| {

@@ -24,7 +24,7 @@ use crate::data_dir::{DataDir, write_synced};
 use crate::host::Host;
 use crate::lease::{Describe, LeaseEnd, LeaseLoop};
 use crate::node::Node;
-use crate::release::release_all;
+use crate::release::{release_all, shed};
 use crate::{clock, random};
 
 /// How often gates look at their deadlines: the precision of a proof's time-out, and well within the 100 ms in which a
@@ -106,7 +106,7 @@ impl Service {
         let drain = Arc::new(Notify::new());
         let host = Arc::new(Host::new(Arc::clone(&node), Arc::clone(&drain)));
         let (stop, stopped) = watch::channel(false);
-        let server = tokio::spawn({
+        let mut server = tokio::spawn({
             let (identity, stopped) = (identity.clone(), wait(stopped.clone()));
             async move { holdfast_rpc::serve(internal, host, &identity, stopped).await }
         });
@@ -114,7 +114,7 @@ impl Service {
             let node = Arc::clone(&node);
             holdfast_telemetry::serve_admin(admin, move || readiness(&node), wait(stopped.clone()))
         });
-        let ticker = tokio::spawn(tick(Arc::clone(&node)));
+        let mut ticker = tokio::spawn(tick(Arc::clone(&node)));
         if let Some(path) = &node.config.ready_file {
             write_ready(path, addresses)?;
         }
@@ -127,6 +127,9 @@ impl Service {
         let end = tokio::select! {
             biased;
             end = &mut lease => end_of(&node, end?)?,
+            // A node that holds its lease and serves nothing would be worse than none.
+            end = &mut server => bail!("the internal listener ended by itself: {end:?}"),
+            end = &mut ticker => bail!("the clock of the gates ended by itself: {end:?}"),
             () = &mut shutdown => leave(&node, &nudge, &mut lease, give_up).await?,
             () = drain.notified() => leave(&node, &nudge, &mut lease, give_up).await?,
         };
@@ -248,6 +251,7 @@ fn write_ready(path: &Path, addresses: Addresses) -> Result<()> {
 }
 
 async fn tick(node: Arc<Node>) {
+    let mut shedding: Option<tokio::task::JoinHandle<()>> = None;
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -258,6 +262,11 @@ async fn tick(node: Arc<Node>) {
             }
         }
         node.cells.forget_old_failures();
+        if shedding.as_ref().is_none_or(tokio::task::JoinHandle::is_finished) && !node.is_draining() {
+            let node = Arc::clone(&node);
+            shedding = (node.cells.len() > node.config.cells_max - node.config.cells_max / 10)
+                .then(|| tokio::spawn(async move { shed(&node).await }));
+        }
     }
 }
 

@@ -20,6 +20,9 @@ use crate::runtime::{CellRuntime, RuntimeContext, RuntimeOutcome, runtime_of};
 
 /// Events that may wait for another caller's transaction.
 const BLOCKED_MAX: usize = 128;
+/// A WAL longer than this holds events back until it is captured and checkpointed: back-to-back transactions would
+/// otherwise never leave a gap for it.
+const WAL_HOLD_BYTES: u64 = 16 << 20;
 /// Silence after which a cell gives its caches and its third open file back, in milliseconds.
 const IDLE_MS: u64 = 10_000;
 
@@ -98,20 +101,49 @@ impl Actor {
             );
             return event.refuse(CallError::Overloaded { reason, retry_after_ms: 1_000 });
         }
+        if self.must_hold_for_checkpoint() {
+            return self.block(event);
+        }
         if !event.start() {
             return;
         }
         let now = clock::monotonic();
         match self.runtime.handle(&mut self.engine, &event.request, event.access, now) {
-            RuntimeOutcome::Blocked if self.blocked.len() < BLOCKED_MAX => {
-                event.requeue();
-                self.blocked.push_back(event);
-            }
             RuntimeOutcome::Blocked => {
-                let reason = format!("{BLOCKED_MAX} requests wait for an open transaction of this cell");
-                event.refuse(CallError::Overloaded { reason, retry_after_ms: 1_000 });
+                event.requeue();
+                self.block(event);
             }
             RuntimeOutcome::Reply(response) => self.output(event, response),
+        }
+    }
+
+    /// Keeps an event until the cell is free for it.
+    fn block(&mut self, event: Event) {
+        if self.blocked.len() < BLOCKED_MAX {
+            self.blocked.push_back(event);
+        } else {
+            let reason = format!("{BLOCKED_MAX} requests wait for an open transaction of this cell");
+            event.refuse(CallError::Overloaded { reason, retry_after_ms: 1_000 });
+        }
+    }
+
+    /// Whether the WAL is so long that it must be captured and checkpointed before the next event. What is captured is
+    /// checkpointed at once; what is not, is when its capture comes, which the gate has asked for.
+    fn must_hold_for_checkpoint(&mut self) -> bool {
+        if self.engine.wal_bytes() <= WAL_HOLD_BYTES || self.engine.in_transaction() {
+            return false;
+        }
+        self.checkpoint();
+        self.engine.is_dirty()
+    }
+
+    fn checkpoint(&mut self) {
+        if !self.engine.checkpoint_due() {
+            return;
+        }
+        if let Err(error) = self.engine.checkpoint() {
+            tracing::error!(cell = %self.resident.cell, %error, "a checkpoint failed");
+            self.resident.on(GateEvent::CaptureFailed);
         }
     }
 
@@ -124,7 +156,8 @@ impl Actor {
         let ticket = self.engine.ticket();
         let position = Position { epoch: self.resident.epoch, txid: ticket };
         let reply = event.reply;
-        self.resident.output(ticket, event.deadline, move |outcome| {
+        // The proof's time begins now: what the event waited for before is not the store's fault.
+        self.resident.output(ticket, self.node.proof_deadline(), move |outcome| {
             let answer = match outcome {
                 Ok(()) => Ok(EventReply { response, position }),
                 Err(cause) => Err(CallError::OutcomeUnknown { reason: cause.to_string() }),
@@ -165,12 +198,9 @@ impl Actor {
             *slot = Some(Arc::new(captured));
         }
         self.resident.on(GateEvent::Captured { txid });
-        if self.engine.checkpoint_due()
-            && let Err(error) = self.engine.checkpoint()
-        {
-            tracing::warn!(cell = %self.resident.cell, %error, "a checkpoint failed");
-        }
+        self.checkpoint();
         self.note_wal();
+        self.run_blocked();
     }
 
     fn note_wal(&mut self) {
@@ -201,14 +231,14 @@ impl Actor {
         }
     }
 
-    pub(super) fn quiesce(&mut self, deadline: Millis, done: oneshot::Sender<Result<(), FailCause>>) {
+    pub(super) fn quiesce(&mut self, done: oneshot::Sender<Result<(), FailCause>>) {
         self.is_leaving = true;
         self.runtime.stop(&mut self.engine);
         for event in self.blocked.drain(..) {
             event.refuse(gone(&self.resident.cell));
         }
         let ticket = self.engine.ticket();
-        self.resident.output(ticket, deadline, move |outcome| {
+        self.resident.output(ticket, self.node.proof_deadline(), move |outcome| {
             let _ = done.send(outcome);
         });
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use bytes::Bytes;
 use holdfast_rpc::{Access, CallError};
-use holdfast_types::{Millis, Position};
+use holdfast_types::Position;
 use tokio::sync::oneshot;
 
 const QUEUED: u8 = 0;
@@ -22,17 +22,22 @@ pub struct EventReply {
 }
 
 /// One request for one cell.
-#[derive(Debug)]
 pub struct Event {
     /// What the caller may do.
     pub access: Access,
     /// The request, its body whole.
     pub request: http::Request<Bytes>,
-    /// When its output gives up, monotonic.
-    pub deadline: Millis,
     /// Where the answer goes.
     pub reply: oneshot::Sender<Result<EventReply, CallError>>,
+    /// What the request holds of the node's bounds until it has run, its caller there or not.
+    pub(crate) _held: Box<dyn Send>,
     state: Arc<AtomicU8>,
+}
+
+impl std::fmt::Debug for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Event").field("uri", self.request.uri()).finish_non_exhaustive()
+    }
 }
 
 /// The caller's end of an event.
@@ -46,10 +51,10 @@ pub struct EventHandle {
 impl Event {
     /// An event and its caller's end.
     #[must_use]
-    pub fn new(access: Access, request: http::Request<Bytes>, deadline: Millis) -> (Self, EventHandle) {
+    pub fn new(access: Access, request: http::Request<Bytes>, held: Box<dyn Send>) -> (Self, EventHandle) {
         let (reply, answer) = oneshot::channel();
         let state = Arc::new(AtomicU8::new(QUEUED));
-        (Self { access, request, deadline, reply, state: Arc::clone(&state) }, EventHandle { answer, state })
+        (Self { access, request, reply, _held: held, state: Arc::clone(&state) }, EventHandle { answer, state })
     }
 
     /// Takes the event for running. False when its caller has gone: then it must not run.

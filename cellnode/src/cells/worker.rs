@@ -38,8 +38,6 @@ pub enum Job {
     Quiesce {
         /// The residency.
         resident: Arc<Resident>,
-        /// When the cover gives up, monotonic.
-        deadline: Millis,
         /// Answered once covered, or failed.
         done: oneshot::Sender<Result<(), FailCause>>,
     },
@@ -164,11 +162,12 @@ impl Worker {
             Job::Capture(resident) => {
                 if let Some(actor) = self.actors.get_mut(&key(&resident)) {
                     actor.capture();
+                    self.set_timer(&resident);
                 }
             }
-            Job::Quiesce { resident, deadline, done } => match self.actors.get_mut(&key(&resident)) {
+            Job::Quiesce { resident, done } => match self.actors.get_mut(&key(&resident)) {
                 Some(actor) => {
-                    actor.quiesce(deadline, done);
+                    actor.quiesce(done);
                     self.set_timer(&resident);
                 }
                 None => drop(done.send(Err(FailCause::OwnershipLost))),

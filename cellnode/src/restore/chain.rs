@@ -10,7 +10,7 @@ use holdfast_records::{Key, Level, Opener, Record};
 use holdfast_types::{CellName, Epoch, Position, Txid};
 
 use super::RestoreError;
-use super::listing::{EpochListing, head_level_zero, list_level};
+use super::listing::{EpochListing, head_level_zero, list_level, list_short_level};
 
 /// The files to apply, and where they end.
 #[derive(Clone, Debug)]
@@ -103,14 +103,21 @@ async fn plan_segment(
             return Ok(SegmentPlan { files: plan.0, start: SegmentStart::Local, end: plan.1 });
         }
     }
-    let (snapshots, ones) = tokio::try_join!(
+    // In one round trip; most cells have few enough level-0 files that one page holds them all.
+    let (snapshots, ones, zeros) = tokio::try_join!(
         list_level(listing, Level::Snapshot, Txid::ZERO),
-        list_level(listing, Level::One, segment.after.next())
+        list_level(listing, Level::One, segment.after.next()),
+        list_short_level(listing, Level::Zero, segment.after.next())
     )?;
-    let within = |file: &&PlannedFile| segment.clip.is_none_or(|clip| file.max <= clip);
-    let compacted = snapshots.iter().chain(&ones).filter(within).map(|file| file.max).max();
-    let zeros_from = compacted.unwrap_or(segment.after).max(segment.after).next();
-    let mut files = list_level(listing, Level::Zero, zeros_from).await?;
+    let mut files = match zeros {
+        Some(zeros) => zeros,
+        None => {
+            let within = |file: &&PlannedFile| segment.clip.is_none_or(|clip| file.max <= clip);
+            let compacted = snapshots.iter().chain(&ones).filter(within).map(|file| file.max).max();
+            let from = compacted.unwrap_or(segment.after).max(segment.after).next();
+            list_level(listing, Level::Zero, from).await?
+        }
+    };
     files.extend(snapshots);
     files.extend(ones);
     let (files, end, from_snapshot) = plan_to_end(listing, files, segment.after, segment).await?;

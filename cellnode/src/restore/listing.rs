@@ -20,15 +20,34 @@ pub(crate) struct EpochListing<'a> {
 
 /// The files of a level whose first transaction is `from` or later, to the end of the listing.
 pub(crate) async fn list_level(
-    EpochListing { bucket, cell, epoch }: EpochListing<'_>,
+    listing: EpochListing<'_>,
     level: Level,
     from: Txid,
 ) -> Result<Vec<PlannedFile>, BucketError> {
+    Ok(list_pages(listing, level, from, usize::MAX).await?.0)
+}
+
+/// The first page of [`list_level`]; none where there are more.
+pub(crate) async fn list_short_level(
+    listing: EpochListing<'_>,
+    level: Level,
+    from: Txid,
+) -> Result<Option<Vec<PlannedFile>>, BucketError> {
+    let (files, is_complete) = list_pages(listing, level, from, 1).await?;
+    Ok(is_complete.then_some(files))
+}
+
+async fn list_pages(
+    EpochListing { bucket, cell, epoch }: EpochListing<'_>,
+    level: Level,
+    from: Txid,
+    pages_max: usize,
+) -> Result<(Vec<PlannedFile>, bool), BucketError> {
     let prefix = level_prefix(cell, epoch, level);
     // Sorts right before every key that begins with this number.
     let mut after = format!("{prefix}{}", from.to_hex());
     let mut files = Vec::new();
-    loop {
+    for _ in 0..pages_max {
         let page = bucket.list(&prefix, Some(&after), PAGE).await?;
         files.extend(page.objects.iter().filter_map(|object| match Key::parse(&object.key) {
             Ok(Key::Ltx { level, min, max, .. }) => {
@@ -38,9 +57,10 @@ pub(crate) async fn list_level(
         }));
         match page.next {
             Some(next) => after = next,
-            None => return Ok(files),
+            None => return Ok((files, true)),
         }
     }
+    Ok((files, false))
 }
 
 /// Whether a level-0 object exists, asked directly.

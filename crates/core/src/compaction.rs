@@ -179,12 +179,23 @@ impl Compaction {
         } else if level_zero_files >= triggers.txids_max
             || (level_zero_files > 1 && self.level_zero_bytes >= triggers.bytes_max)
         {
-            CompactionWork::Compact { min: self.compacted.next(), max: self.uploaded }
+            // A backlog is worked off in pieces, each small enough to be held at once.
+            let files = level_zero_files.min(triggers.txids_max);
+            let max = Txid::new(self.compacted.get() + files);
+            CompactionWork::Compact { min: self.compacted.next(), max }
         } else {
             return None;
         };
+        self.level_zero_bytes_since_start = match work {
+            // Their share, as if all were equally long; the bound that it serves is a rough one.
+            CompactionWork::Compact { max, .. } => {
+                let left = u128::from(self.uploaded.get() - max.get());
+                let share = u128::from(self.level_zero_bytes) * left / u128::from(level_zero_files);
+                u64::try_from(share).unwrap_or(u64::MAX)
+            }
+            CompactionWork::Snapshot { .. } => 0,
+        };
         self.running = Some(work);
-        self.level_zero_bytes_since_start = 0;
         Some(work)
     }
 }
@@ -242,6 +253,21 @@ mod tests {
             now = now.plus(pause);
             assert!(compaction.on(event, now).is_some());
         }
+    }
+
+    #[test]
+    fn a_backlog_is_worked_off_in_pieces() {
+        let mut compaction = Compaction::new(CompactionTriggers::default(), Txid::ZERO, ChainSize::default());
+        let mut work = None;
+        for txid in 1..=200 {
+            work = work.or(upload(&mut compaction, txid, 100, 1 << 20));
+        }
+        let mut pieces = alloc::vec::Vec::new();
+        while let Some(CompactionWork::Compact { min, max }) = work {
+            pieces.push((min.get(), max.get()));
+            work = compaction.on(CompactionEvent::Done { len: 500, max }, Millis::ZERO);
+        }
+        assert_eq!(pieces, [(1, 64), (65, 128), (129, 192)]);
     }
 
     #[test]

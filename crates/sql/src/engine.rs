@@ -177,14 +177,18 @@ impl Engine {
     /// uncaptured or a transaction is open.
     ///
     /// # Errors
-    /// [`EngineError`]; the WAL then still holds everything.
+    /// [`EngineError`]; the engine then has a [`Engine::fault`]: SQLite may have begun the WAL anew before it failed, so
+    /// that its frames can no longer be told from those that were captured.
     pub fn checkpoint(&mut self) -> Result<bool, EngineError> {
         if self.in_transaction() || self.is_dirty() {
             return Ok(false);
         }
-        self.connection
-            .wal_checkpoint_v2(Some("main"), rusqlite::wal::CheckpointMode::TRUNCATE)
-            .map_err(|source| EngineError { action: "checkpoint of the write-ahead log", source })?;
+        self.connection.wal_checkpoint_v2(Some("main"), rusqlite::wal::CheckpointMode::TRUNCATE).map_err(
+            |source| {
+                self.fault = Some(fault_code(&source));
+                EngineError { action: "checkpoint of the write-ahead log", source }
+            },
+        )?;
         self.wal = None;
         self.captured_frames = 0;
         self.shared.set_wal_frames(0);
@@ -218,6 +222,11 @@ impl Engine {
         self.shared.set_system(before);
         result
     }
+}
+
+/// SQLite's extended code, for [`Engine::fault`].
+fn fault_code(error: &rusqlite::Error) -> i32 {
+    error.sqlite_error().map_or(rusqlite::ffi::SQLITE_IOERR, |error| error.extended_code)
 }
 
 #[cfg(test)]

@@ -134,11 +134,24 @@ impl Engine {
             return Ok(());
         }
         // SQLite changes the page size of a file only by VACUUM, and never in WAL mode.
-        self.system(|connection| {
+        let changed = self.system(|connection| {
             connection.execute_batch(&format!(
                 "PRAGMA journal_mode=DELETE; PRAGMA page_size={bytes}; VACUUM; PRAGMA journal_mode=WAL;"
-            ))
-        })?;
+            ))?;
+            connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0))
+        });
+        match changed {
+            Ok(mode) if mode == "wal" => {}
+            // Outside of WAL mode commits would not be seen: this engine must not be used any more.
+            Ok(_) => {
+                self.fault = Some(rusqlite::ffi::SQLITE_IOERR);
+                return Ok(());
+            }
+            Err(error) => {
+                self.fault = Some(super::fault_code(&error));
+                return Err(error);
+            }
+        }
         self.shared.set_commit_uncounted(false);
         self.shared.set_wal_frames(0);
         self.read_sizes()
