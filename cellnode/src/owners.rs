@@ -11,7 +11,7 @@ use holdfast_core::ownership::{
     Protocol, Release, ReleaseEffect, ReleaseEvent, ReleaseOutcome,
 };
 use holdfast_core::store::{self, Answer};
-use holdfast_records::{Key, NodeLease, OwnerRecord, Record, RecordError};
+use holdfast_records::{Key, NodeLease, OwnerRecord, Record, RecordError, cell_prefix};
 use holdfast_types::{CellName, NodeName};
 
 use crate::{clock, random};
@@ -82,6 +82,7 @@ impl Owners {
             let event = match effect {
                 ClaimEffect::ReadOwner => self.read_for_claim(cell).await,
                 ClaimEffect::ReadLease { node } => self.read_lease_for_claim(&node).await,
+                ClaimEffect::LookForHistory => self.look_for_history(cell).await,
                 ClaimEffect::RecoverLog { node, session } => {
                     // Sessions of this protocol version acknowledge on bucket proofs alone (`log/` does not exist).
                     tracing::info!(%cell, %node, %session, "taking over from a dead session");
@@ -122,6 +123,22 @@ impl Owners {
             match self.read(cell).await {
                 Ok(owner) => return ClaimEvent::OwnerRead { owner },
                 Err(error) => pause_after(&error, cell.as_str(), attempt).await,
+            }
+        }
+        ClaimEvent::ReadFailed
+    }
+
+    async fn look_for_history(&self, cell: &CellName) -> ClaimEvent<Version> {
+        let prefix = cell_prefix(cell);
+        for attempt in 0..READ_ATTEMPTS {
+            match self.records.list(&prefix, None, 2).await {
+                Ok(page) => {
+                    // The record itself may be there by now; then the guarded write is refused.
+                    let record = Key::Owner(cell.clone()).to_string();
+                    let is_there = page.objects.iter().any(|object| object.key != record);
+                    return ClaimEvent::HistoryLookedFor { is_there };
+                }
+                Err(error) => pause_after(&error.into(), cell.as_str(), attempt).await,
             }
         }
         ClaimEvent::ReadFailed

@@ -39,6 +39,16 @@ pub enum RestoreError {
         /// What is wrong.
         source: RecordError,
     },
+    /// An epoch has data and no opener. Disposition: corrupt.
+    #[error(
+        "`{key}` is gone, but the epoch has data (`{object}`): restore the object from a backup of the bucket"
+    )]
+    OpenerLost {
+        /// The opener.
+        key: String,
+        /// An object of the epoch.
+        object: String,
+    },
     /// The chain of epochs is broken. Disposition: corrupt.
     #[error("cell `{cell}` cannot be restored: {source}")]
     Lineage {
@@ -109,7 +119,11 @@ impl RestoreError {
         match self {
             Self::Bucket(error) => error.kind.is_transient(),
             Self::Vanished(_) | Self::Local { .. } | Self::Moved { .. } => true,
-            Self::Opener { .. } | Self::Lineage { .. } | Self::Gap { .. } | Self::Damaged { .. } => false,
+            Self::Opener { .. }
+            | Self::OpenerLost { .. }
+            | Self::Lineage { .. }
+            | Self::Gap { .. }
+            | Self::Damaged { .. } => false,
         }
     }
 }

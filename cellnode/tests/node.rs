@@ -79,17 +79,16 @@ impl Fleet {
 }
 
 impl Running {
+    /// What keeps the node from running a statement.
+    async fn refusal(&self, cell: &str) -> String {
+        match self.client.call(&self.peer, call(cell, "SELECT 1")).await {
+            Ok(reply) => panic!("answered with {}", reply.response.status()),
+            Err(error) => error.to_string(),
+        }
+    }
+
     async fn query(&self, cell: &str, sql: &str) -> (u16, Value) {
-        let body = Bytes::from(json!({ "sql": sql }).to_string());
-        let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
-        let request = http::Request::post("/query").body(body).unwrap();
-        let call = CellCall {
-            cell: CellName::parse(cell).unwrap(),
-            access: Access::ReadWrite,
-            request,
-            deadline: tokio::time::Instant::now() + Duration::from_secs(20),
-        };
-        let reply = self.client.call(&self.peer, call).await.expect("the node answers");
+        let reply = self.client.call(&self.peer, call(cell, sql)).await.expect("the node answers");
         let status = reply.response.status().as_u16();
         let body = reply.response.into_body().collect().await.unwrap().to_bytes();
         (status, serde_json::from_slice(&body).unwrap())
@@ -98,6 +97,17 @@ impl Running {
     async fn stop(self) {
         self.stop.send(()).unwrap();
         assert_eq!(self.task.await.unwrap().unwrap(), Exit::Clean);
+    }
+}
+
+fn call(cell: &str, sql: &str) -> CellCall {
+    let body = Bytes::from(json!({ "sql": sql }).to_string());
+    let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
+    CellCall {
+        cell: CellName::parse(cell).unwrap(),
+        access: Access::ReadWrite,
+        request: http::Request::post("/query").body(body).unwrap(),
+        deadline: tokio::time::Instant::now() + Duration::from_secs(20),
     }
 }
 
@@ -184,6 +194,27 @@ async fn a_chain_of_forty_thousand_commits_restores_in_under_two_hundred_reads()
     let peak = memory_peak_kib();
     assert!(peak < 256 << 10, "{peak} KiB");
     println!("{reads} object reads, {peak} KiB at most");
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_record_is_an_error_that_names_it_and_never_an_empty_cell() {
+    let fleet = Fleet::new();
+    let node = fleet.start("a").await;
+    for cell in ["db:opener", "db:owner"] {
+        rows(node.query(cell, "CREATE TABLE t(v INTEGER)").await);
+    }
+    node.stop().await;
+    std::fs::remove_dir_all(fleet.dir.path().join("a")).unwrap();
+    let bulk = fleet.buckets().await.bulk;
+    bulk.delete("cells/db:opener/ltx/e0000000000000001/opener.json").await.unwrap();
+    bulk.delete("cells/db:owner/own.json").await.unwrap();
+    let node = fleet.start("b").await;
+    let error = node.refusal("db:opener").await;
+    assert!(error.contains("ltx/e0000000000000001/opener.json` is gone"), "{error}");
+    let error = node.refusal("db:owner").await;
+    assert!(error.contains("owner record is gone"), "{error}");
+    assert!(bulk.get("cells/db:owner/own.json").await.unwrap().is_none(), "nothing was claimed");
     node.stop().await;
 }
 

@@ -38,6 +38,8 @@ pub(super) struct Actor {
     node: Arc<Node>,
     engine: Engine,
     runtime: Box<dyn CellRuntime>,
+    /// Events that wait for their turn on the thread.
+    queue: VecDeque<Event>,
     /// Events that wait for another caller's transaction to end.
     blocked: VecDeque<Event>,
     is_leaving: bool,
@@ -69,6 +71,7 @@ impl Actor {
             node,
             engine,
             runtime,
+            queue: VecDeque::new(),
             blocked: VecDeque::new(),
             is_leaving: false,
             wal_bytes: 0,
@@ -77,7 +80,22 @@ impl Actor {
         })
     }
 
-    pub(super) fn on_event(&mut self, event: Event) {
+    /// Queues an event. Tells whether the cell had none: then it needs a turn.
+    pub(super) fn enqueue(&mut self, event: Event) -> bool {
+        self.queue.push_back(event);
+        self.queue.len() == 1
+    }
+
+    /// Runs one event. Tells whether more wait.
+    pub(super) fn take_turn(&mut self) -> bool {
+        if let Some(event) = self.queue.pop_front() {
+            self.resident.dequeued();
+            self.on_event(event);
+        }
+        !self.queue.is_empty()
+    }
+
+    fn on_event(&mut self, event: Event) {
         self.last_event = clock::monotonic();
         // Set once and looked at when it comes, so that a busy cell does not move its timer with every event.
         self.idle_check.get_or_insert(self.last_event.plus(IDLE_MS));
@@ -234,9 +252,7 @@ impl Actor {
     pub(super) fn quiesce(&mut self, done: oneshot::Sender<Result<(), FailCause>>) {
         self.is_leaving = true;
         self.runtime.stop(&mut self.engine);
-        for event in self.blocked.drain(..) {
-            event.refuse(gone(&self.resident.cell));
-        }
+        self.refuse_all();
         let ticket = self.engine.ticket();
         self.resident.output(ticket, self.node.proof_deadline(), move |outcome| {
             let _ = done.send(outcome);
@@ -246,19 +262,29 @@ impl Actor {
     pub(super) fn close(mut self) -> Result<Txid, String> {
         assert!(!self.engine.is_dirty(), "a cell is closed only when everything committed is covered");
         self.left();
+        self.refuse_all();
         self.engine.close().map(|closed| closed.txid).map_err(|error| error.to_string())
     }
 
     pub(super) fn discard(mut self) {
         self.left();
-        for event in self.blocked.drain(..) {
-            event.refuse(gone(&self.resident.cell));
-        }
+        self.refuse_all();
         let epoch: Epoch = self.resident.epoch;
         if let Err(error) = self.engine.discard() {
             tracing::warn!(cell = %self.resident.cell, %error, "a local database could not be removed");
         }
         self.resident.files.remove_database(epoch);
+    }
+
+    /// Nothing that waits has run.
+    fn refuse_all(&mut self) {
+        for event in self.queue.drain(..) {
+            self.resident.dequeued();
+            event.refuse(gone(&self.resident.cell));
+        }
+        for event in self.blocked.drain(..) {
+            event.refuse(gone(&self.resident.cell));
+        }
     }
 
     fn left(&mut self) {

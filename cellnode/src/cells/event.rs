@@ -54,7 +54,10 @@ impl Event {
     pub fn new(access: Access, request: http::Request<Bytes>, held: Box<dyn Send>) -> (Self, EventHandle) {
         let (reply, answer) = oneshot::channel();
         let state = Arc::new(AtomicU8::new(QUEUED));
-        (Self { access, request, reply, _held: held, state: Arc::clone(&state) }, EventHandle { answer, state })
+        (
+            Self { access, request, reply, _held: held, state: Arc::clone(&state) },
+            EventHandle { answer, state },
+        )
     }
 
     /// Takes the event for running. False when its caller has gone: then it must not run.

@@ -1,11 +1,11 @@
 //! The threads that run cells. A cell is pinned to one thread while resident; SQLite never blocks the I/O runtime. The
 //! queues hold at most the node's admitted requests and a few control jobs per cell, so they need no bound of their own.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::Duration;
 
 use holdfast_core::gate::FailCause;
@@ -120,11 +120,20 @@ fn key(resident: &Arc<Resident>) -> usize {
 struct Worker {
     actors: HashMap<usize, Actor>,
     timers: Timers,
+    /// Cells with events, each once: they take turns, so that one with many slow events holds up the others by one of
+    /// them at a time.
+    turns: VecDeque<usize>,
 }
 
 impl Worker {
     fn run(mut self, queue: &Receiver<Job>) {
         loop {
+            if !self.take_turn(queue) {
+                return;
+            }
+            if !self.turns.is_empty() {
+                continue;
+            }
             let job = match self.timers.first() {
                 None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(first) => {
@@ -137,8 +146,28 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            self.wake_due();
         }
+    }
+
+    /// Takes in what has arrived, then lets the next cell run one event. False when nobody can send any more.
+    fn take_turn(&mut self, queue: &Receiver<Job>) -> bool {
+        loop {
+            match queue.try_recv() {
+                Ok(job) => self.on(job),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+        if let Some(key) = self.turns.pop_front()
+            && let Some(actor) = self.actors.get_mut(&key)
+        {
+            if actor.take_turn() {
+                self.turns.push_back(key);
+            }
+            self.timers.set(key, actor.next_deadline());
+        }
+        self.wake_due();
+        true
     }
 
     fn on(&mut self, job: Job) {
@@ -149,16 +178,17 @@ impl Worker {
                 });
                 let _ = done.send(opened);
             }
-            Job::Event(resident, event) => {
-                resident.dequeued();
-                match self.actors.get_mut(&key(&resident)) {
-                    Some(actor) => {
-                        actor.on_event(*event);
-                        self.set_timer(&resident);
+            Job::Event(resident, event) => match self.actors.get_mut(&key(&resident)) {
+                Some(actor) => {
+                    if actor.enqueue(*event) {
+                        self.turns.push_back(key(&resident));
                     }
-                    None => event.refuse(super::actor::gone(&resident.cell)),
                 }
-            }
+                None => {
+                    resident.dequeued();
+                    event.refuse(super::actor::gone(&resident.cell));
+                }
+            },
             Job::Capture(resident) => {
                 if let Some(actor) = self.actors.get_mut(&key(&resident)) {
                     actor.capture();

@@ -6,7 +6,7 @@ use holdfast_bucket::Bucket;
 use holdfast_core::compaction::ChainSize;
 use holdfast_core::lineage::{Lineage, LineageEffect, LineageEvent, OpenerView, Segment, SegmentStart};
 use holdfast_ltx::{PlanError, PlannedFile, plan_epoch};
-use holdfast_records::{Key, Level, Opener, Record};
+use holdfast_records::{Key, Level, Opener, Record, epoch_prefix};
 use holdfast_types::{CellName, Epoch, Position, Txid};
 
 use super::RestoreError;
@@ -77,7 +77,14 @@ async fn read_opener(
     epoch: Epoch,
 ) -> Result<(Epoch, Option<OpenerView>), RestoreError> {
     let key = Key::Opener(cell.clone(), epoch).to_string();
-    let Some(object) = bucket.get(&key).await? else { return Ok((epoch, None)) };
+    let Some(object) = bucket.get(&key).await? else {
+        // Openers are stored before anything of their epoch: data without one means that it was lost.
+        let listed = bucket.list(&epoch_prefix(cell, epoch), None, 1).await?;
+        return match listed.objects.first() {
+            None => Ok((epoch, None)),
+            Some(object) => Err(RestoreError::OpenerLost { key, object: object.key.clone() }),
+        };
+    };
     let opener = Opener::decode(&object.body).map_err(|source| RestoreError::Opener { key, source })?;
     Ok((epoch, Some(OpenerView { base: opener.base.map(Position::from) })))
 }

@@ -127,12 +127,19 @@ async fn rows(
     let heads: Vec<_> = objects
         .into_iter()
         .map(|row| async move {
-            let head = service.bucket.head(&row.key).await.map_err(s3_error_of)?;
-            let Some(head) = head else { return Ok(None) };
+            // One object that cannot be read must not hide all the others: it is listed without an etag.
+            let head = match service.bucket.head(&row.key).await {
+                Ok(Some(head)) => Some(head),
+                Ok(None) => return Ok(None),
+                Err(error) => {
+                    tracing::warn!(key = row.key, %error, "an object is listed that cannot be read");
+                    None
+                }
+            };
             Ok(Some(Object {
                 key: Some(spelling.spell(&row.key)),
-                size: Some(signed(head.len)?),
-                e_tag: Some(etag::of(&head.version)),
+                size: Some(signed(head.as_ref().map_or(row.len, |head| head.len))?),
+                e_tag: head.as_ref().map(|head| etag::of(&head.version)),
                 last_modified: last_modified(),
                 storage_class: Some("STANDARD".to_owned().into()),
                 ..Object::default()

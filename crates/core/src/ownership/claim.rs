@@ -33,6 +33,7 @@ pub struct Claim<V> {
 #[derive(Clone, Debug)]
 enum Step<V> {
     ReadingOwner,
+    LookingForHistory,
     ReadingLease { owner: OwnerView, version: V },
     Recovering { owner: OwnerView, version: V },
     Writing,
@@ -70,8 +71,21 @@ impl<V: Clone + core::fmt::Debug> Claim<V> {
                 self.write(Some((&owner, version)), Previous::Dead)
             }
             (Step::Recovering { .. }, ClaimEvent::LogBlocked) => self.fail(ClaimFailure::RecoveryBlocked),
-            (Step::ReadingOwner | Step::ReadingLease { .. }, ClaimEvent::ReadFailed) => self
-                .fail(if self.unknown_rounds > 0 { ClaimFailure::Unknown } else { ClaimFailure::Unreadable }),
+            (Step::LookingForHistory, ClaimEvent::HistoryLookedFor { is_there: false }) => {
+                self.write(None, Previous::Absent)
+            }
+            // Epoch 1 again would overwrite the first epoch 1, and mix two databases.
+            (Step::LookingForHistory, ClaimEvent::HistoryLookedFor { is_there: true }) => {
+                self.fail(ClaimFailure::RecordLost)
+            }
+            (
+                Step::ReadingOwner | Step::LookingForHistory | Step::ReadingLease { .. },
+                ClaimEvent::ReadFailed,
+            ) => self.fail(if self.unknown_rounds > 0 {
+                ClaimFailure::Unknown
+            } else {
+                ClaimFailure::Unreadable
+            }),
             (Step::Writing, ClaimEvent::ClaimAnswered(answer)) => self.on_answer(answer),
             (step, event) => unreachable!("event {event:?} does not answer step {step:?}"),
         }
@@ -80,7 +94,10 @@ impl<V: Clone + core::fmt::Debug> Claim<V> {
     fn on_owner(&mut self, owner: Option<(OwnerView, V)>) -> ClaimEffect<V> {
         let Some((owner, version)) = owner else {
             return match self.intent {
-                Intent::Own => self.write(None, Previous::Absent),
+                Intent::Own => {
+                    self.step = Step::LookingForHistory;
+                    ClaimEffect::LookForHistory
+                }
                 Intent::Purge => self.finish(ClaimOutcome::NothingToPurge),
             };
         };

@@ -22,6 +22,8 @@ pub enum ClaimEffect<V> {
         /// Its dead session.
         session: SessionId,
     },
+    /// Look whether the bucket holds data of the cell although it has no owner record.
+    LookForHistory,
     /// Write the owner record under the guard, and settle an open answer by reading back.
     WriteOwner {
         /// The record to write.
@@ -80,6 +82,11 @@ pub enum ClaimFailure {
     /// Disposition: retry.
     #[error("the log of the cell's dead owner is not recovered yet")]
     RecoveryBlocked,
+    /// Disposition: corrupt.
+    #[error(
+        "the cell has data but its owner record is gone; restore the record from a backup of the bucket, or delete the data"
+    )]
+    RecordLost,
     /// Disposition: bug.
     #[error("the epoch cannot grow any further")]
     EpochExhausted,

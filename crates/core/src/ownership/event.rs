@@ -21,6 +21,11 @@ pub enum ClaimEvent<V> {
         /// must not make a lease look dead that was renewed meanwhile.
         wall_now: Millis,
     },
+    /// Whether there is data of a cell that has no owner record.
+    HistoryLookedFor {
+        /// There is.
+        is_there: bool,
+    },
     /// A record could not be read within the caller's patience.
     ReadFailed,
     /// The dead session's log holds nothing that the bucket lacks.

@@ -24,6 +24,20 @@ fn owner(node: &str, session: u128, epoch: u64, state: OwnerState) -> OwnerView 
     }
 }
 
+/// The owner record is absent, and so is everything else.
+fn nothing_there(claim: &mut Claim<u64>) -> ClaimEffect<u64> {
+    assert_eq!(claim.on(ClaimEvent::OwnerRead { owner: None }), ClaimEffect::LookForHistory);
+    claim.on(ClaimEvent::HistoryLookedFor { is_there: false })
+}
+
+#[test]
+fn data_without_an_owner_record_is_damage_and_never_a_new_cell() {
+    let mut claim = start();
+    claim.on(ClaimEvent::OwnerRead { owner: None });
+    let effect = claim.on(ClaimEvent::HistoryLookedFor { is_there: true });
+    assert_eq!(effect, ClaimEffect::Finish(ClaimOutcome::Failed(ClaimFailure::RecordLost)));
+}
+
 fn start() -> Claim<u64> {
     let (claim, effect) = Claim::start(claimant(), Intent::Own, WriteId::from_bits(1));
     assert_eq!(effect, ClaimEffect::ReadOwner);
@@ -45,7 +59,7 @@ fn written(effect: &ClaimEffect<u64>) -> (Epoch, Guard<u64>) {
 #[test]
 fn an_absent_cell_is_created_at_epoch_one() {
     let mut claim = start();
-    let effect = claim.on(ClaimEvent::OwnerRead { owner: None });
+    let effect = nothing_there(&mut claim);
     assert_eq!(written(&effect), (Epoch::new(1), Guard::Absent));
     let effect = claim.on(ClaimEvent::ClaimAnswered(Answer::Applied(5)));
     assert!(matches!(
@@ -113,7 +127,7 @@ fn a_live_owner_of_another_protocol_is_an_error_not_a_takeover() {
 #[test]
 fn a_rejected_claim_starts_again_and_a_lost_answer_is_recognised() {
     let mut claim = start();
-    claim.on(ClaimEvent::OwnerRead { owner: None });
+    nothing_there(&mut claim);
     assert_eq!(claim.on(ClaimEvent::ClaimAnswered(Answer::Rejected)), ClaimEffect::ReadOwner);
     let effect =
         claim.on(ClaimEvent::OwnerRead { owner: Some((owner("n", 20, 1, OwnerState::Released), 7)) });
@@ -128,7 +142,7 @@ fn a_rejected_claim_starts_again_and_a_lost_answer_is_recognised() {
 fn three_unknown_answers_end_a_claim() {
     let mut claim = start();
     for round in 0..3 {
-        claim.on(ClaimEvent::OwnerRead { owner: None });
+        nothing_there(&mut claim);
         let effect = claim.on(ClaimEvent::ClaimAnswered(Answer::Unknown));
         let given_up = ClaimEffect::Finish(ClaimOutcome::Failed(ClaimFailure::Unknown));
         assert_eq!(effect == given_up, round == 2, "{round}");

@@ -142,6 +142,11 @@ impl World {
                     self.pause_now(index);
                 }
             }
+            ClaimEffect::LookForHistory => {
+                // Owner records are never deleted in this world, so a cell without one has no history.
+                let event = ClaimEvent::HistoryLookedFor { is_there: false };
+                return self.claim_event(index, cell, slot, event);
+            }
             ClaimEffect::RecoverLog { .. } => {
                 // There are no node logs yet; now and then the answer is "not now".
                 let is_blocked = self.quiescence.is_none() && self.rng.chance(20);
