@@ -106,6 +106,9 @@ impl From<RouteError> for Failure {
             RouteError::Refused(error) => error.into(),
             RouteError::NoNode => Self::busy("no_node", message, RETRY_AFTER_MS),
             RouteError::BucketUnreadable => Self::busy("bucket_unreadable", message, RETRY_AFTER_MS),
+            RouteError::RecordUnusable => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "record_unusable", message)
+            }
             RouteError::ProtocolMismatch => Self::busy("protocol_mismatch", message, 60 * RETRY_AFTER_MS),
             RouteError::Unreachable { reason: _ } => Self::busy("unreachable", message, RETRY_AFTER_MS),
             RouteError::Moving => Self::busy("moving", message, RETRY_AFTER_MS),
@@ -200,6 +203,7 @@ mod tests {
             ),
             (RouteError::NoNode.into(), 503, "no_node", Some("1"), false),
             (RouteError::BucketUnreadable.into(), 503, "bucket_unreadable", Some("1"), false),
+            (RouteError::RecordUnusable.into(), 500, "record_unusable", None, false),
             (RouteError::ProtocolMismatch.into(), 503, "protocol_mismatch", Some("60"), false),
             (RouteError::Unreachable { reason: reason() }.into(), 503, "unreachable", Some("1"), false),
             (RouteError::Moving.into(), 503, "moving", Some("1"), false),

@@ -15,6 +15,7 @@ use tokio_util::io::ReaderStream;
 
 use super::compact;
 use crate::cells::Resident;
+use crate::owners::OwnerReadError;
 use crate::random;
 
 /// Longest wait for the answer of one try; larger bodies get more, at a megabyte a second.
@@ -92,7 +93,12 @@ pub(crate) async fn read_owner(resident: Arc<Resident>, attempt: u32) {
     let read = node.owners.read(&resident.cell);
     let event = match tokio::time::timeout(Duration::from_millis(TRY_MS_MAX), read).await {
         Ok(Ok(owner)) => GateEvent::OwnerRead { owner: owner.map(|(owner, _)| owner) },
-        Ok(Err(error)) => {
+        // What cannot be read as an owner record does not name this session.
+        Ok(Err(error @ OwnerReadError::Record { .. })) => {
+            tracing::error!(cell = %resident.cell, %error, "the owner record cannot be used");
+            GateEvent::OwnerRead { owner: None }
+        }
+        Ok(Err(error @ OwnerReadError::Bucket(_))) => {
             tracing::warn!(cell = %resident.cell, attempt, %error, "the owner record could not be read; tried again");
             GateEvent::OwnerUnreadable
         }

@@ -15,6 +15,9 @@ pub enum RouteError {
     /// The bucket does not answer, so nobody knows who owns the cell. Disposition: retry later.
     #[error("the bucket does not answer")]
     BucketUnreadable,
+    /// The owner record is damaged or of a newer release. Disposition: corrupt, or reject; a person must look.
+    #[error("the cell's owner record cannot be used by this release; `holdfast cell show` says what is wrong with it")]
+    RecordUnusable,
     /// The owner is alive and speaks another protocol. Disposition: reject; upgrade one of the two.
     #[error("the cell's owner speaks another protocol version: upgrade the older of the two programs")]
     ProtocolMismatch,
@@ -47,6 +50,7 @@ impl RouteError {
         match failure {
             Failure::NoNode => Self::NoNode,
             Failure::BucketUnreadable => Self::BucketUnreadable,
+            Failure::RecordUnusable => Self::RecordUnusable,
             Failure::ProtocolMismatch => Self::ProtocolMismatch,
             Failure::Unreachable => {
                 let reason = last.map_or_else(|| "no connection".to_owned(), |last| last.to_string());

@@ -40,8 +40,8 @@ impl Owners {
             }
             Ok(OwnerRecord { state: OwnerState::Released | OwnerState::Purged, .. }) => OwnerView::Unowned,
             Err(error) => {
-                tracing::error!(%error, %cell, "cannot decode an owner record");
-                OwnerView::Unreadable
+                tracing::error!(%error, %cell, "an owner record cannot be used");
+                OwnerView::Unusable
             }
         }
     }

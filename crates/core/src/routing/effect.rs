@@ -54,6 +54,8 @@ pub enum Failure {
     NoNode,
     /// The handler did not run: the bucket does not say who owns the cell.
     BucketUnreadable,
+    /// The handler did not run: the owner record is damaged, or of a newer release.
+    RecordUnusable,
     /// The handler did not run: the owner is alive and speaks another protocol.
     ProtocolMismatch,
     /// The handler did not run: no connection to the owner, whose lease is not over yet.
@@ -78,6 +80,7 @@ impl Failure {
             Self::OutcomeUnknown | Self::OwnerLost => true,
             Self::NoNode
             | Self::BucketUnreadable
+            | Self::RecordUnusable
             | Self::ProtocolMismatch
             | Self::Unreachable
             | Self::Moving

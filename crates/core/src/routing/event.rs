@@ -67,6 +67,8 @@ pub enum OwnerView {
     },
     /// The bucket did not answer.
     Unreadable,
+    /// The bucket answered with what is no owner record, or one of a newer release: asking again changes nothing.
+    Unusable,
 }
 
 /// A lease record.

@@ -130,6 +130,7 @@ impl<A: Clone + Debug> Routing<A> {
             }
             OwnerView::Unowned => self.list(None),
             OwnerView::Unreadable => self.pause(Failure::BucketUnreadable, now_ms),
+            OwnerView::Unusable => Effect::Fail(Failure::RecordUnusable),
         }
     }
 

@@ -327,6 +327,13 @@ fn an_answer_counts_while_the_lease_is_being_read() {
 }
 
 #[test]
+fn a_record_that_is_none_fails_at_once() {
+    let (mut script, effect) = Script::begin(None);
+    assert_eq!(effect, Effect::ReadOwner);
+    assert_eq!(script.owner(OwnerView::Unusable), Effect::Fail(Failure::RecordUnusable));
+}
+
+#[test]
 fn pauses_double_up_to_their_bound_and_end_with_the_deadline() {
     let (mut script, mut effect) = Script::begin(None);
     let mut pauses = vec![];
