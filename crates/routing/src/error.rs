@@ -16,7 +16,9 @@ pub enum RouteError {
     #[error("the bucket does not answer")]
     BucketUnreadable,
     /// The owner record is damaged or of a newer release. Disposition: corrupt, or reject; a person must look.
-    #[error("the cell's owner record cannot be used by this release; `holdfast cell show` says what is wrong with it")]
+    #[error(
+        "the cell's owner record cannot be used by this release; `holdfast cell show` says what is wrong with it"
+    )]
     RecordUnusable,
     /// The owner is alive and speaks another protocol. Disposition: reject; upgrade one of the two.
     #[error("the cell's owner speaks another protocol version: upgrade the older of the two programs")]
