@@ -16,6 +16,7 @@ use holdfast_types::{CellName, Position, Txid};
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
+use crate::blocking::blocking;
 use crate::cells::{Job, Resident, ResidentParts};
 use crate::data_dir::CellFiles;
 use crate::node::Node;
@@ -126,8 +127,7 @@ async fn rebuild(
     let ChainSize { files: count, bytes } = restored.read;
     metrics().restore(source, Outcome::Ok, bytes, count);
     let (files, keep) = (files.clone(), owner.epoch);
-    let removed = tokio::task::spawn_blocking(move || files.remove_others(keep));
-    removed.await.expect("removing files does not panic");
+    blocking(move || files.remove_others(keep)).await;
     Ok(restored)
 }
 
@@ -144,9 +144,8 @@ fn restore_failed(cell: &CellName, owner: &OwnerView, error: &RestoreError) -> C
 async fn restore_job(owner: &OwnerView, files: &CellFiles) -> Result<RestoreJob, RestoreError> {
     let taken = {
         let files = files.clone();
-        tokio::task::spawn_blocking(move || files.take_resume())
+        blocking(move || files.take_resume()).await
     };
-    let taken = taken.await.expect("reading a note does not panic");
     let local = taken.map_err(|source| RestoreError::Local { path: files.dir().to_path_buf(), source })?;
     Ok(RestoreJob {
         cell: files.cell().clone(),

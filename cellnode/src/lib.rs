@@ -6,6 +6,7 @@
 
 mod activation;
 mod authority;
+mod blocking;
 mod cells;
 mod clock;
 pub mod config;

@@ -13,6 +13,7 @@ use holdfast_types::{CellName, Position, Txid};
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
+use crate::blocking::blocking;
 use crate::cells::{Job, Resident};
 use crate::clock;
 use crate::node::Node;
@@ -102,8 +103,7 @@ async fn note(resident: &Arc<Resident>, position: Position) {
         return;
     }
     let files = resident.files.clone();
-    let noted = tokio::task::spawn_blocking(move || files.note_resume(position)).await;
-    if let Ok(Err(error)) = noted {
+    if let Err(error) = blocking(move || files.note_resume(position)).await {
         tracing::debug!(cell = %resident.cell, %error, "a closed database cannot be reused");
     }
 }

@@ -6,6 +6,7 @@ mod chain;
 mod download;
 mod listing;
 
+use crate::blocking::blocking;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -196,11 +197,11 @@ pub async fn apply_chain(
     while let Some(fetched) = fetches.next().await {
         let (key, fetched) = fetched?;
         let mut target = applier.take().expect("the applier comes back from each file");
-        let applied = tokio::task::spawn_blocking(move || {
+        let (target, result) = blocking(move || {
             let result = apply(&mut target, &fetched);
             (target, result)
-        });
-        let (target, result) = applied.await.expect("applying a file does not panic");
+        })
+        .await;
         result.map_err(|source| RestoreError::Damaged { key, source })?;
         applier = Some(target);
     }

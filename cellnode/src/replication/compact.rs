@@ -17,6 +17,7 @@ use tempfile::NamedTempFile;
 use tracing::Instrument as _;
 
 use super::upload::put_file;
+use crate::blocking::blocking;
 use crate::cells::Resident;
 use crate::clock;
 use crate::node::Node;
@@ -97,7 +98,7 @@ async fn compact_level_zero(
         "the listing has {} of {wanted} level-0 objects",
         inputs.len()
     );
-    let merged = tokio::task::spawn_blocking(move || merge(&inputs, &dir)).await??;
+    let merged = blocking(move || merge(&inputs, &dir)).await?;
     let key = Key::Ltx { cell: resident.cell.clone(), epoch: resident.epoch, level: Level::One, min, max };
     put_file(&node.buckets.bulk, &key.to_string(), merged.path()).await?;
     Ok((merged.as_file().metadata()?.len(), max))
@@ -133,7 +134,7 @@ async fn snapshot(node: &Arc<Node>, resident: &Arc<Resident>) -> anyhow::Result<
     let restored = restore(&node.buckets.bulk, &job).await?;
     let end = restored.end.context("the chain is empty")?;
     anyhow::ensure!(end.epoch == resident.epoch, "the chain ends in epoch {}", end.epoch);
-    let file = tokio::task::spawn_blocking(move || encode(&database, end.txid, &dir)).await??;
+    let file = blocking(move || encode(&database, end.txid, &dir)).await?;
     let key = Key::Ltx {
         cell: resident.cell.clone(),
         epoch: resident.epoch,

@@ -9,9 +9,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{LogFormat, TelemetryOptions, init};
 
-/// How long what is still running may hold up the end of a process.
-const END_PATIENCE: Duration = Duration::from_secs(1);
-
 /// What is logged, and how.
 #[derive(Clone, Debug, clap::Args)]
 pub struct LogArgs {
@@ -58,8 +55,9 @@ where
         telemetry.shutdown().await;
         code
     });
-    runtime.shutdown_timeout(END_PATIENCE);
-    ExitCode::from(code)
+    // What still runs ends with the process. Taking the runtime down first would cut tasks off in the middle and let
+    // them see it.
+    std::process::exit(i32::from(code))
 }
 
 /// SIGTERM and SIGINT, also as process 1 of a container.
