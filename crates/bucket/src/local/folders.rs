@@ -10,6 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Folders whose durability is remembered; beyond, the memory starts anew, which costs only fsyncs.
 const DURABLE_MAX: usize = 16 * 1024;
 
+/// Times that a folder is made anew because one above it was removed meanwhile.
+const MAKE_ATTEMPTS: usize = 1_000;
+
 /// The folders below one root.
 #[derive(Debug)]
 pub(super) struct Folders {
@@ -40,6 +43,16 @@ impl Folders {
             durable.remove(above);
         }
         drop(durable);
+        // Whoever deletes a last object removes the folders above it, perhaps between our making one and the next below
+        // it. Each such loss is somebody else's progress, so the bound is only for a tree that is broken.
+        for _ in 0..MAKE_ATTEMPTS {
+            match std::fs::create_dir_all(folder) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && self.root.exists() => {
+                    std::thread::yield_now();
+                }
+                made => return made,
+            }
+        }
         std::fs::create_dir_all(folder)
     }
 
