@@ -33,6 +33,7 @@ macro_rules! number {
 }
 
 text!(fleet_id, holdfast_types::FleetId);
+text!(follower_name, holdfast_types::FollowerName);
 text!(host_id, holdfast_types::HostId);
 text!(incarnation, holdfast_types::Incarnation);
 text!(node_name, holdfast_types::NodeName);
@@ -40,5 +41,7 @@ text!(session_id, holdfast_types::SessionId);
 text!(write_id, holdfast_types::WriteId);
 text!(zone, holdfast_types::Zone);
 number!(epoch, holdfast_types::Epoch);
+number!(log_epoch, holdfast_types::LogEpoch);
+number!(log_offset, holdfast_types::LogOffset);
 number!(millis, holdfast_types::Millis);
 number!(txid, holdfast_types::Txid);

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use holdfast_types::{CellName, Epoch, NodeName, Txid};
+use holdfast_types::{CellName, Epoch, FollowerName, NodeName, SessionId, Txid};
 
 /// Level of an LTX object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +48,12 @@ pub enum Key {
     FleetIdentity,
     /// `nodes/<node>.json`: the node's lease.
     NodeLease(NodeName),
+    /// `followers/<follower>.json`: the follower's lease.
+    FollowerLease(FollowerName),
+    /// `log/<node>/<session>.json`: the node-log record.
+    NodeLog(NodeName, SessionId),
+    /// `log/<node>/<session>.loss.json`: a loss that a person declared.
+    LogLoss(NodeName, SessionId),
     /// `cells/<cell>/own.json`: the owner record.
     Owner(CellName),
     /// `cells/<cell>/ltx/e<epoch>/opener.json`: where the epoch continues from.
@@ -73,6 +79,9 @@ impl fmt::Display for Key {
             Self::Probe(name) => write!(f, "probe/{name}"),
             Self::FleetIdentity => f.write_str("fleet/identity.json"),
             Self::NodeLease(node) => write!(f, "nodes/{node}.json"),
+            Self::FollowerLease(follower) => write!(f, "followers/{follower}.json"),
+            Self::NodeLog(node, session) => write!(f, "{}{session}.json", log_prefix(node)),
+            Self::LogLoss(node, session) => write!(f, "{}{session}.loss.json", log_prefix(node)),
             Self::Owner(cell) => write!(f, "{}own.json", cell_prefix(cell)),
             Self::Opener(cell, epoch) => write!(f, "{}opener.json", epoch_prefix(cell, *epoch)),
             Self::Ltx { cell, epoch, level, min, max } => {
@@ -80,6 +89,12 @@ impl fmt::Display for Key {
             }
         }
     }
+}
+
+/// `log/<node>/`: the logs of one node's sessions.
+#[must_use]
+pub fn log_prefix(node: &NodeName) -> String {
+    format!("log/{node}/")
 }
 
 /// `cells/<cell>/`: everything of one cell.
@@ -124,6 +139,18 @@ impl Key {
                 let node = file.strip_suffix(".json")?;
                 Some(Self::NodeLease(NodeName::parse(node).ok()?))
             }
+            ["followers", file] => {
+                let follower = file.strip_suffix(".json")?;
+                Some(Self::FollowerLease(FollowerName::parse(follower).ok()?))
+            }
+            ["log", node, file] => {
+                let node = NodeName::parse(node).ok()?;
+                let name = file.strip_suffix(".json")?;
+                match name.strip_suffix(".loss") {
+                    Some(session) => Some(Self::LogLoss(node, SessionId::parse(session).ok()?)),
+                    None => Some(Self::NodeLog(node, SessionId::parse(name).ok()?)),
+                }
+            }
             ["cells", cell, "own.json"] => Some(Self::Owner(CellName::from_key_segment(cell).ok()?)),
             ["cells", cell, "ltx", epoch, "opener.json"] => {
                 Some(Self::Opener(CellName::from_key_segment(cell).ok()?, read_epoch(epoch)?))
@@ -158,6 +185,9 @@ mod tests {
             Key::Probe("x".into()),
             Key::FleetIdentity,
             Key::NodeLease(NodeName::parse("n.1").expect("valid")),
+            Key::FollowerLease(FollowerName::parse("f.json").expect("valid")),
+            Key::NodeLog(NodeName::parse("n.1").expect("valid"), SessionId::from_bits(7)),
+            Key::LogLoss(NodeName::parse("n.1").expect("valid"), SessionId::from_bits(7)),
             Key::Owner(cell.clone()),
             Key::Opener(cell.clone(), Epoch::new(7)),
             Key::Ltx {

@@ -3,15 +3,21 @@
 
 mod codec;
 pub mod fleet_identity;
+pub mod follower_lease;
 mod hex;
 mod key;
+pub mod log_loss;
 pub mod node_lease;
+pub mod node_log;
 pub mod opener;
 pub mod owner;
 
 pub use codec::{Record, RecordError, RecordVersion};
 pub use fleet_identity::{CaCertificate, FleetIdentity, TokenKey};
-pub use key::{Key, KeyError, Level, cell_prefix, epoch_prefix, level_prefix};
+pub use follower_lease::FollowerLease;
+pub use key::{Key, KeyError, Level, cell_prefix, epoch_prefix, level_prefix, log_prefix};
+pub use log_loss::LogLoss;
 pub use node_lease::{NodeLease, NodeLoad, ProtocolRange};
+pub use node_log::{EnsembleRecord, MemberRecord, NodeLogRecord, NodeLogState, RecoveryRecord};
 pub use opener::{Opener, OpenerBase, OpenerReason};
 pub use owner::{OwnerRecord, OwnerState};
