@@ -28,7 +28,6 @@ type OnOutcome = Box<dyn FnOnce(Result<(), FailCause>) + Send>;
 
 struct Output {
     since: Instant,
-    waited: bool,
     on_outcome: OnOutcome,
 }
 
@@ -181,7 +180,7 @@ impl Resident {
             let output = OutputId(state.outputs_made);
             state.outputs_made += 1;
             let on_outcome = Box::new(on_outcome);
-            state.outputs.insert(output, Output { since: Instant::now(), waited: false, on_outcome });
+            state.outputs.insert(output, Output { since: Instant::now(), on_outcome });
             GateEvent::OutputReady { output, ticket, deadline }
         });
     }
@@ -200,9 +199,10 @@ impl Resident {
 
     fn with_gate(self: &Arc<Self>, event: impl FnOnce(&mut GateState) -> GateEvent) {
         let Some(node) = self.node() else { return };
-        let mut done: Vec<(Output, Result<Clearance, FailCause>)> = Vec::new();
+        let mut done: Vec<(Output, bool, Result<Clearance, FailCause>)> = Vec::new();
         let effects = {
             let mut state = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+            let made_before = state.outputs_made;
             let event = event(&mut state);
             let mut effects = state.machine.on(event, clock::monotonic(), node.authority.until());
             effects.retain(|effect| {
@@ -211,13 +211,12 @@ impl Resident {
                     GateEffect::Fail { output, cause } => (output, Err(*cause)),
                     _ => return true,
                 };
+                // One that is answered by the call that made it has not waited.
+                let waited = output.0 < made_before;
                 let output = state.outputs.remove(output).expect("an output is answered once");
-                done.push((output, outcome));
+                done.push((output, waited, outcome));
                 false
             });
-            for output in state.outputs.values_mut().filter(|output| !output.waited) {
-                output.waited = true;
-            }
             let before = self.waiting.swap(state.outputs.len(), Ordering::Relaxed);
             // Under the lock, so that the node's sum never counts a change twice.
             node.waiting.fetch_add(state.outputs.len(), Ordering::Relaxed);
@@ -227,8 +226,8 @@ impl Resident {
             }
             effects
         };
-        for (output, outcome) in done {
-            answer(output, outcome);
+        for (output, waited, outcome) in done {
+            answer(output, waited, outcome);
         }
         for effect in effects {
             self.execute(&node, effect);
@@ -265,13 +264,13 @@ impl Resident {
     }
 }
 
-fn answer(output: Output, outcome: Result<Clearance, FailCause>) {
+fn answer(output: Output, waited: bool, outcome: Result<Clearance, FailCause>) {
     match outcome {
         Ok(clearance) => {
             if let Clearance::Proved(_) = clearance {
                 metrics().proof(ProofKind::Bucket, ProofOutcome::Covered);
             }
-            if output.waited {
+            if waited {
                 metrics().gate_wait(output.since.elapsed());
             }
             (output.on_outcome)(Ok(()));
