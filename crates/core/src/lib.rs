@@ -12,6 +12,7 @@ pub mod compaction;
 pub mod gate;
 pub mod lease;
 pub mod lineage;
+pub mod log_record;
 pub mod mutant;
 pub mod ownership;
 pub mod placement;
