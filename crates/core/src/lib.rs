@@ -17,5 +17,6 @@ pub mod mutant;
 pub mod ownership;
 pub mod placement;
 pub mod probe;
+pub mod recovery;
 pub mod routing;
 pub mod store;

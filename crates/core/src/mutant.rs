@@ -33,10 +33,40 @@ pub enum Mutant {
     IgnoreFloor,
     /// An epoch reveals what it restored before an owner read has named it.
     SkipConfirmation,
+    /// A dead session's log is sealed before its frames are in the bucket.
+    SealBeforeCoverage,
+    /// Any follower that answers counts as a witness: incomplete, at an older log epoch, on another disk.
+    IncompleteWitness,
+    /// While a new ensemble is being set up, the prior one is not asked.
+    IgnorePriorEnsemble,
+    /// A dead session without a log record is passed over, so that it may still begin a log.
+    AbsentLogIsNothing,
+    /// A follower acknowledges frames that are not fsynced.
+    AckBeforeFsync,
+    /// A follower accepts appends of a log that it has sealed.
+    AppendPastSeal,
+    /// A follower with another disk takes itself for the member that the log record names.
+    IgnoreIncarnation,
+    /// A follower adopts a log epoch without a look at the log record.
+    AdoptWithoutRecord,
+    /// One member's fsync counts for the whole ensemble.
+    ProveByOneMember,
+    /// While the log record is being changed, only the ensemble before the change is asked.
+    ProveByOldEnsemble,
+    /// A new ensemble becomes active before its members hold what was acknowledged under the prior one.
+    ActivateBeforeCopy,
+    /// The log record of a new ensemble does not keep the prior one.
+    ForgetPriorEnsemble,
+    /// Followers drop frames that are proved, whether the bucket has them or not.
+    ReleaseUncovered,
+    /// A discarded cell counts as settled although the bucket lacks frames of it.
+    HideDirtyCell,
+    /// What an ensemble proved counts as being in the bucket.
+    CoverByEnsemble,
 }
 
 /// Every mutant.
-pub const ALL: [Mutant; 14] = [
+pub const ALL: [Mutant; 29] = [
     Mutant::SkipClaimGuard,
     Mutant::TakeOverLiveLease,
     Mutant::ReuseEpochOnWake,
@@ -51,6 +81,21 @@ pub const ALL: [Mutant; 14] = [
     Mutant::KeepDatabaseAfterFailedProof,
     Mutant::IgnoreFloor,
     Mutant::SkipConfirmation,
+    Mutant::SealBeforeCoverage,
+    Mutant::IncompleteWitness,
+    Mutant::IgnorePriorEnsemble,
+    Mutant::AbsentLogIsNothing,
+    Mutant::AckBeforeFsync,
+    Mutant::AppendPastSeal,
+    Mutant::IgnoreIncarnation,
+    Mutant::AdoptWithoutRecord,
+    Mutant::ProveByOneMember,
+    Mutant::ProveByOldEnsemble,
+    Mutant::ActivateBeforeCopy,
+    Mutant::ForgetPriorEnsemble,
+    Mutant::ReleaseUncovered,
+    Mutant::HideDirtyCell,
+    Mutant::CoverByEnsemble,
 ];
 
 #[cfg(feature = "mutants")]

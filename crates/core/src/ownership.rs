@@ -12,7 +12,7 @@ pub use claim::Claim;
 pub use effect::{ClaimEffect, ClaimFailure, ClaimOutcome, ReleaseEffect, ReleaseOutcome};
 pub use event::{ClaimEvent, ReleaseEvent};
 pub use release::Release;
-pub use state::{Claimant, Intent, LeaseView, OwnerState, OwnerView, Previous, Protocol};
+pub use state::{Claimant, Intent, LeaseView, OwnerState, OwnerView, Previous, Protocol, is_session_dead};
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use holdfast_types::{Epoch, Millis, WriteId};
 
 use super::{
     ClaimEffect, ClaimEvent, ClaimFailure, ClaimOutcome, Claimant, Intent, LeaseView, OwnerState, OwnerView,
-    Previous,
+    Previous, is_session_dead,
 };
 use crate::mutant::{self, Mutant};
 use crate::store::{Answer, Guard};
@@ -135,9 +135,8 @@ impl<V: Clone + core::fmt::Debug> Claim<V> {
         lease: Option<&LeaseView>,
         wall_now: Millis,
     ) -> ClaimEffect<V> {
-        let live = lease.filter(|lease| {
-            lease.session == owner.session && !lease.is_dead(wall_now, self.me.clock_skew_max_ms)
-        });
+        let live =
+            lease.filter(|_| !is_session_dead(lease, owner.session, wall_now, self.me.clock_skew_max_ms));
         match live {
             Some(_) if mutant::is(Mutant::TakeOverLiveLease) => self.recover(owner, version),
             Some(lease) if !lease.protocol.is_compatible_with(self.me.protocol) => {

@@ -100,6 +100,18 @@ impl LeaseView {
     }
 }
 
+/// Whether the session that once held a node's lease is dead for a reader of that lease: the record is gone, names
+/// another session, or has ended beyond what clocks may differ. `wall_now` was taken before the read began.
+#[must_use]
+pub fn is_session_dead(
+    lease: Option<&LeaseView>,
+    session: SessionId,
+    wall_now: Millis,
+    clock_skew_max_ms: u64,
+) -> bool {
+    lease.is_none_or(|lease| lease.session != session || lease.is_dead(wall_now, clock_skew_max_ms))
+}
+
 /// What the cell was before a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Previous {
