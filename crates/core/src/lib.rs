@@ -9,6 +9,8 @@ extern crate alloc;
 
 pub mod commit;
 pub mod compaction;
+pub mod ensemble;
+pub mod follower;
 pub mod gate;
 pub mod lease;
 pub mod lineage;

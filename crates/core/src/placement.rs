@@ -6,6 +6,8 @@ mod bound;
 mod hash;
 mod place;
 
+pub(crate) use hash::mix;
+
 pub use bound::{LOAD_FACTOR_PERCENT, LOAD_SLACK_CELLS, load_bound};
 pub use place::{Candidate, place};
 

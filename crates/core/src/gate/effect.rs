@@ -1,6 +1,6 @@
 //! What the shell must do for a gate.
 
-use holdfast_types::Txid;
+use holdfast_types::{Millis, Txid};
 
 use super::{DurabilityProof, OutputId};
 
@@ -9,10 +9,12 @@ use super::{DurabilityProof, OutputId};
 pub enum GateEffect {
     /// Capture everything committed and not yet captured as one transaction.
     Capture,
-    /// Put the captured transaction into the bucket.
+    /// Put captured transactions into the bucket, as one object of level 0.
     Upload {
-        /// The transaction.
-        txid: Txid,
+        /// The first.
+        first: Txid,
+        /// The last.
+        last: Txid,
         /// 0 for the first try; later ones pause before.
         attempt: u32,
     },
@@ -35,11 +37,16 @@ pub enum GateEffect {
         /// Why.
         cause: FailCause,
     },
-    /// Drop the local database and leave the cell; the next activation asks the bucket who owns it.
+    /// Drop the local database and leave the cell; the next activation asks the bucket who owns it, once the cell is
+    /// settled.
     Discard {
         /// Why.
         cause: FailCause,
     },
+    /// Come back with a `Tick` at this monotonic time: an upload is due.
+    WakeAt(Millis),
+    /// After `Discard`: the bucket holds everything of this epoch that the node log took.
+    Settled,
 }
 
 /// Why an output may leave.

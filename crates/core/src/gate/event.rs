@@ -1,7 +1,8 @@
 //! What happened to a cell's writes and outputs.
 
-use holdfast_types::{Millis, Txid};
+use holdfast_types::{LogOffset, Millis, Txid};
 
+use crate::ensemble::EnsembleProof;
 use crate::ownership::OwnerView;
 
 /// Names an output of one residency of a cell.
@@ -19,23 +20,39 @@ pub enum GateEvent {
         ticket: Txid,
         /// When it gives up, monotonic.
         deadline: Millis,
+        /// Whether a proof is not enough: the bucket must hold the ticket, as for a release. Such an output is the last.
+        in_bucket: bool,
     },
     /// The capture asked for is done; none when there was nothing to capture.
     Captured {
-        /// The transaction made.
-        txid: Option<Txid>,
+        /// The transaction made, and its offset where the node log took it.
+        captured: Option<(Txid, Option<LogOffset>)>,
+    },
+    /// An ensemble proved the frame of a transaction, and with it all before it.
+    EnsembleProved {
+        /// The proof.
+        proof: EnsembleProof,
+        /// The frame.
+        offset: LogOffset,
+        /// The transaction in it.
+        txid: Txid,
+    },
+    /// Whether what is logged may wait for its pace: an ensemble proves, and the node's memory is not short.
+    PaceChanged {
+        /// Whether it may.
+        may_wait: bool,
     },
     /// The capture asked for failed: the local database cannot be trusted.
     CaptureFailed,
-    /// The transaction's object is in the bucket.
+    /// The object that ends with the transaction is in the bucket.
     Uploaded {
         /// The transaction.
-        txid: Txid,
+        last: Txid,
     },
-    /// The upload failed or was not answered in time; it may have landed.
+    /// Its upload failed or was not answered in time; it may have landed.
     UploadFailed {
         /// The transaction.
-        txid: Txid,
+        last: Txid,
     },
     /// The owner record was read; the read began after the effect was issued.
     OwnerRead {

@@ -1,40 +1,57 @@
-//! The machine. At most one capture-or-upload and one owner read are outstanding; commits that arrive meanwhile share
-//! the next capture, so one upload serves any number of concurrent commits.
+//! The machine. At most one capture, one upload and one owner read are outstanding; commits that arrive meanwhile share the
+//! next capture, so one proof serves any number of concurrent commits.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use holdfast_types::{Epoch, Millis, NodeName, SessionId, Txid};
+use holdfast_types::{Epoch, LogOffset, Millis, NodeName, SessionId, Txid};
 
-use super::{Clearance, DurabilityProof, FailCause, GateEffect, GateEvent, OutputId};
+use super::uploads::Uploads;
+use super::waiting::{Queue, Waiting};
+use super::{Clearance, DurabilityProof, FailCause, GateEffect, GateEvent};
+use crate::ensemble::EnsembleProof;
 use crate::mutant::{self, Mutant};
 use crate::ownership::OwnerView;
+
+/// Captured transactions of a cell that wait for an ensemble at once. With two, one is on its way while the commits that
+/// came since gather in the next; more would only make more and smaller frames.
+const LOGGED_IN_FLIGHT_MAX: usize = 2;
+
+/// Whose gate it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateOwner {
+    /// The node.
+    pub node: NodeName,
+    /// Its session.
+    pub session: SessionId,
+    /// The epoch that it claimed.
+    pub epoch: Epoch,
+}
 
 /// The gate of one cell in one epoch.
 #[derive(Clone, Debug)]
 pub struct Gate {
-    node: NodeName,
-    session: SessionId,
-    epoch: Epoch,
+    owner: GateOwner,
     /// The highest ticket asked for: what must be captured.
     wanted: Txid,
     captured: Txid,
-    uploaded: Txid,
+    is_capturing: bool,
+    /// Captured transactions in the node log that no proof covers yet.
+    logged: VecDeque<(Txid, LogOffset)>,
+    /// The last transaction that the node log took: the bucket must get everything up to it.
+    logged_upto: Txid,
+    /// The last transaction that it did not take: on its way to the bucket at once.
+    unlogged_upto: Txid,
+    uploads: Uploads,
     covered: Txid,
+    may_wait: bool,
     /// Whether an owner read of this epoch has named the session yet. Before, even what was restored may be missing
     /// from a later epoch: a late landing of the epoch before can be seen by one restore and not by another.
     is_confirmed: bool,
-    pipeline: Pipeline,
     owner_read: Option<OwnerRead>,
-    waiting: VecDeque<Waiting>,
+    waiting: Queue,
     failed: Option<FailCause>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pipeline {
-    Idle,
-    Capturing,
-    Uploading { attempt: u32 },
+    is_settled: bool,
 }
 
 /// An owner read in flight, and what it can prove: what was uploaded before it began.
@@ -44,44 +61,40 @@ struct OwnerRead {
     attempt: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    output: OutputId,
-    ticket: Txid,
-    deadline: Millis,
-}
-
 impl Gate {
-    /// A gate for the epoch that `node` and `session` claimed, over a database at `restored`, all of which the bucket
-    /// holds.
+    /// A gate over a database at `restored`, all of which the bucket holds. What an ensemble proves is uploaded every
+    /// `pace_ms`.
     #[must_use]
-    pub fn new(node: NodeName, session: SessionId, epoch: Epoch, restored: Txid) -> Self {
+    pub fn new(owner: GateOwner, restored: Txid, pace_ms: u64) -> Self {
         Self {
-            node,
-            session,
-            epoch,
+            owner,
             wanted: restored,
             captured: restored,
-            uploaded: restored,
+            is_capturing: false,
+            logged: VecDeque::new(),
+            logged_upto: restored,
+            unlogged_upto: restored,
+            uploads: Uploads::new(restored, pace_ms),
             covered: restored,
+            may_wait: false,
             is_confirmed: mutant::is(Mutant::SkipConfirmation),
-            pipeline: Pipeline::Idle,
             owner_read: None,
-            waiting: VecDeque::new(),
+            waiting: Queue::default(),
             failed: None,
+            is_settled: false,
         }
     }
 
     /// The last transaction that a proof covers.
     #[must_use]
-    pub fn covered(&self) -> Txid {
+    pub const fn covered(&self) -> Txid {
         self.covered
     }
 
     /// The last transaction known to be in the bucket.
     #[must_use]
-    pub fn uploaded(&self) -> Txid {
-        self.uploaded
+    pub const fn uploaded(&self) -> Txid {
+        self.uploads.uploaded
     }
 
     /// Outputs that wait.
@@ -92,7 +105,7 @@ impl Gate {
 
     /// Whether the gate has failed: the cell must not be used any more.
     #[must_use]
-    pub fn has_failed(&self) -> bool {
+    pub const fn has_failed(&self) -> bool {
         self.failed.is_some()
     }
 
@@ -101,85 +114,166 @@ impl Gate {
     pub fn on(&mut self, event: GateEvent, now: Millis, authority_until: Millis) -> Vec<GateEffect> {
         let mut effects = Vec::new();
         let expired = now >= authority_until && !mutant::is(Mutant::IgnoreExpiredLease);
-        if let GateEvent::OutputReady { output, ticket, deadline } = event {
-            self.wanted = self.wanted.max(ticket);
-            self.waiting.push_back(Waiting { output, ticket, deadline });
-        }
-        if self.failed.is_none() {
-            match event {
-                _ if expired => self.fail(FailCause::LeaseLost, &mut effects),
-                GateEvent::Fenced => self.fail(FailCause::LeaseLost, &mut effects),
-                GateEvent::CaptureFailed => self.fail(FailCause::CaptureFailed, &mut effects),
-                GateEvent::OutputReady { .. } => {
-                    self.release(Clearance::NothingUncovered, &mut effects);
-                }
-                GateEvent::Captured { txid } => self.on_captured(txid, &mut effects),
-                GateEvent::Uploaded { txid } => self.on_uploaded(txid, &mut effects),
-                GateEvent::UploadFailed { txid } => self.on_upload_failed(txid, &mut effects),
-                GateEvent::OwnerRead { owner } => self.on_owner(owner.as_ref(), &mut effects),
-                GateEvent::OwnerUnreadable => self.on_unreadable(&mut effects),
-                GateEvent::Tick => {}
+        if let GateEvent::OutputReady { output, ticket, deadline, in_bucket } = event {
+            self.waiting.push(Waiting { output, ticket, deadline, in_bucket });
+            if self.failed.is_none() {
+                self.wanted = self.wanted.max(ticket);
             }
-            self.check_deadlines(now, &mut effects);
         }
-        match self.failed {
-            Some(cause) => self.fail_waiting(cause, &mut effects),
-            None => self.pump(&mut effects),
+        if self.failed.is_none() && expired {
+            self.fail(FailCause::LeaseLost, &mut effects);
         }
+        self.take(event, &mut effects);
+        if self.failed.is_none() && self.waiting.is_late(now) {
+            self.fail(FailCause::TimedOut, &mut effects);
+        }
+        if let Some(cause) = self.failed {
+            self.fail_waiting(cause, &mut effects);
+        }
+        self.pump(now, &mut effects);
         effects
     }
 
-    /// Starts a capture when something is wanted and nothing is under way.
-    fn pump(&mut self, effects: &mut Vec<GateEffect>) {
-        if self.pipeline == Pipeline::Idle && self.wanted > self.captured {
-            self.pipeline = Pipeline::Capturing;
-            effects.push(GateEffect::Capture);
+    fn take(&mut self, event: GateEvent, effects: &mut Vec<GateEffect>) {
+        match event {
+            // Also after a failure: what was logged goes on to the bucket, and what was captured meanwhile is logged.
+            GateEvent::Uploaded { last } => self.on_uploaded(last, effects),
+            GateEvent::UploadFailed { last } => self.on_upload_failed(last, effects),
+            GateEvent::Captured { captured } => self.on_captured(captured, effects),
+            GateEvent::CaptureFailed => self.on_capture_failed(effects),
+            GateEvent::PaceChanged { may_wait } => self.may_wait = may_wait,
+            _ if self.failed.is_some() => {}
+            GateEvent::OutputReady { .. } => self.release(Clearance::NothingUncovered, effects),
+            GateEvent::EnsembleProved { proof, offset, txid } => {
+                self.on_proved(&proof, (offset, txid), effects)
+            }
+            GateEvent::OwnerRead { owner } => self.on_owner(owner.as_ref(), effects),
+            GateEvent::OwnerUnreadable => self.on_unreadable(effects),
+            GateEvent::Fenced => self.fail(FailCause::LeaseLost, effects),
+            GateEvent::Tick => {}
         }
     }
 
-    fn on_captured(&mut self, txid: Option<Txid>, effects: &mut Vec<GateEffect>) {
-        assert_eq!(self.pipeline, Pipeline::Capturing, "a capture was asked for");
-        match txid {
-            Some(txid) => {
+    /// Starts what is due.
+    fn pump(&mut self, now: Millis, effects: &mut Vec<GateEffect>) {
+        match self.failed {
+            None => self.pump_live(now, effects),
+            // A session without authority writes nothing; its log's recovery does.
+            Some(FailCause::LeaseLost) => {}
+            Some(_) => self.settle(now, effects),
+        }
+    }
+
+    fn pump_live(&mut self, now: Millis, effects: &mut Vec<GateEffect>) {
+        let bucket_is_behind = self.unlogged_upto > self.uploads.uploaded;
+        let may_capture = !self.is_capturing && !bucket_is_behind && self.logged.len() < LOGGED_IN_FLIGHT_MAX;
+        if self.wanted > self.captured && may_capture {
+            self.is_capturing = true;
+            effects.push(GateEffect::Capture);
+        }
+        let is_urgent =
+            bucket_is_behind || !self.may_wait || self.waiting.wants_bucket(self.uploads.uploaded);
+        self.start_upload(self.captured, is_urgent, now, effects);
+    }
+
+    fn start_upload(&mut self, upto: Txid, is_urgent: bool, now: Millis, effects: &mut Vec<GateEffect>) {
+        let due_before = self.uploads.due();
+        if let Some(piece) = self.uploads.start(upto, is_urgent, now) {
+            effects.push(GateEffect::Upload { first: piece.first, last: piece.last, attempt: 0 });
+        } else if let Some(due) = self.uploads.due()
+            && due_before.is_none()
+        {
+            effects.push(GateEffect::WakeAt(due));
+        }
+    }
+
+    fn settle(&mut self, now: Millis, effects: &mut Vec<GateEffect>) {
+        if self.is_settled || self.is_capturing {
+            return;
+        }
+        if self.uploads.uploaded >= self.logged_upto || mutant::is(Mutant::HideDirtyCell) {
+            self.is_settled = true;
+            effects.push(GateEffect::Settled);
+        } else {
+            self.start_upload(self.logged_upto, true, now, effects);
+        }
+    }
+
+    fn on_captured(&mut self, captured: Option<(Txid, Option<LogOffset>)>, effects: &mut Vec<GateEffect>) {
+        assert!(self.is_capturing, "a capture was asked for");
+        self.is_capturing = false;
+        match captured {
+            Some((txid, offset)) => {
                 assert_eq!(txid, self.captured.next(), "captures are numbered without a gap");
                 self.captured = txid;
                 self.wanted = self.wanted.max(txid);
-                self.pipeline = Pipeline::Uploading { attempt: 0 };
-                effects.push(GateEffect::Upload { txid, attempt: 0 });
+                match offset {
+                    Some(offset) => {
+                        self.logged.push_back((txid, offset));
+                        self.logged_upto = txid;
+                    }
+                    None => self.unlogged_upto = txid,
+                }
             }
             None => {
                 // The ticket's transaction left no page behind: it reveals nothing beyond what is captured.
-                self.pipeline = Pipeline::Idle;
                 self.wanted = self.captured;
-                for waiting in &mut self.waiting {
-                    waiting.ticket = waiting.ticket.min(self.captured);
+                self.waiting.clip_tickets(self.captured);
+                if self.failed.is_none() {
+                    self.release(Clearance::NothingUncovered, effects);
                 }
-                self.release(Clearance::NothingUncovered, effects);
             }
         }
     }
 
-    fn on_uploaded(&mut self, txid: Txid, effects: &mut Vec<GateEffect>) {
-        if txid != self.captured || !matches!(self.pipeline, Pipeline::Uploading { .. }) {
-            return; // the late answer of an earlier try
+    fn on_capture_failed(&mut self, effects: &mut Vec<GateEffect>) {
+        self.is_capturing = false;
+        if self.failed.is_none() {
+            self.fail(FailCause::CaptureFailed, effects);
         }
-        self.uploaded = txid;
-        self.pipeline = Pipeline::Idle;
-        self.read_owner(0, effects);
     }
 
-    fn on_upload_failed(&mut self, txid: Txid, effects: &mut Vec<GateEffect>) {
-        let Pipeline::Uploading { attempt } = self.pipeline else { return };
-        if txid == self.captured {
-            let attempt = attempt.saturating_add(1);
-            self.pipeline = Pipeline::Uploading { attempt };
-            effects.push(GateEffect::Upload { txid, attempt });
+    fn on_proved(&mut self, proof: &EnsembleProof, frame: (LogOffset, Txid), effects: &mut Vec<GateEffect>) {
+        let (offset, txid) = frame;
+        if !self.logged.iter().any(|logged| *logged == (txid, offset)) {
+            return; // the bucket was faster
+        }
+        if let Some(proof) = DurabilityProof::from_ensemble(proof, frame, self.owner.epoch) {
+            // A transaction that the log did not take is in the bucket before the next one is captured.
+            assert!(self.unlogged_upto <= self.uploads.uploaded || txid < self.unlogged_upto);
+            self.covered_upto(&proof, effects);
+        }
+    }
+
+    fn covered_upto(&mut self, proof: &DurabilityProof, effects: &mut Vec<GateEffect>) {
+        self.covered = self.covered.max(proof.upto());
+        let covered = self.covered;
+        self.logged.retain(|(txid, _)| *txid > covered);
+        self.release(Clearance::Proved(*proof), effects);
+    }
+
+    fn on_uploaded(&mut self, last: Txid, effects: &mut Vec<GateEffect>) {
+        if !self.uploads.is_done(last) || self.failed.is_some() {
+            return;
+        }
+        self.read_owner(0, effects);
+        // An output that only waited for the bucket to have it.
+        self.release(Clearance::NothingUncovered, effects);
+    }
+
+    fn on_upload_failed(&mut self, last: Txid, effects: &mut Vec<GateEffect>) {
+        if self.failed == Some(FailCause::LeaseLost) {
+            return;
+        }
+        if let Some(piece) = self.uploads.again(last) {
+            effects.push(GateEffect::Upload { first: piece.first, last: piece.last, attempt: piece.attempt });
         }
     }
 
     fn read_owner(&mut self, attempt: u32, effects: &mut Vec<GateEffect>) {
-        if self.owner_read.is_none() && (self.uploaded > self.covered || !self.is_confirmed) {
-            self.owner_read = Some(OwnerRead { upto: self.uploaded, attempt });
+        let uploaded = self.uploads.uploaded;
+        if self.owner_read.is_none() && (uploaded > self.covered || !self.is_confirmed) {
+            self.owner_read = Some(OwnerRead { upto: uploaded, attempt });
             effects.push(GateEffect::ReadOwner { attempt });
         }
     }
@@ -193,11 +287,11 @@ impl Gate {
     fn on_owner(&mut self, owner: Option<&OwnerView>, effects: &mut Vec<GateEffect>) {
         let Some(read) = self.owner_read.take() else { return };
         let upto = if mutant::is(Mutant::CoverBeyondOwnerRead) { self.captured } else { read.upto };
-        match DurabilityProof::from_bucket(upto, owner, (&self.node, self.session, self.epoch)) {
+        let GateOwner { node, session, epoch } = &self.owner;
+        match DurabilityProof::from_bucket(upto, owner, (node, *session, *epoch)) {
             Some(proof) => {
-                self.covered = self.covered.max(proof.upto());
                 self.is_confirmed = true;
-                self.release(Clearance::Proved(proof), effects);
+                self.covered_upto(&proof, effects);
                 self.read_owner(0, effects);
             }
             None => self.fail(FailCause::OwnershipLost, effects),
@@ -205,29 +299,23 @@ impl Gate {
     }
 
     fn release(&mut self, clearance: Clearance, effects: &mut Vec<GateEffect>) {
-        while let Some(first) = self.waiting.front() {
-            if first.ticket > self.covered {
+        while let Some(first) = self.waiting.first() {
+            let in_bucket = first.ticket <= self.uploads.uploaded || mutant::is(Mutant::CoverByEnsemble);
+            if first.ticket > self.covered || (first.in_bucket && !in_bucket) {
                 return;
             }
             if !self.is_confirmed {
                 self.read_owner(0, effects);
                 return;
             }
-            // Both sides of INV-ACK-1: nothing leaves beyond what a proof covers.
+            // Both sides of INV-ACK-1: nothing leaves beyond what was captured and proved.
             assert!(
-                first.ticket <= self.uploaded
+                first.ticket <= self.captured
                     || mutant::is(Mutant::CoverTicketEarly)
                     || mutant::is(Mutant::CoverBeyondOwnerRead)
             );
             effects.push(GateEffect::Release { output: first.output, clearance });
-            self.waiting.pop_front();
-        }
-    }
-
-    fn check_deadlines(&mut self, now: Millis, effects: &mut Vec<GateEffect>) {
-        let late = self.waiting.iter().any(|waiting| now >= waiting.deadline);
-        if late && self.failed.is_none() {
-            self.fail(FailCause::TimedOut, effects);
+            self.waiting.pop();
         }
     }
 
@@ -235,8 +323,9 @@ impl Gate {
         self.fail_waiting(cause, effects);
         if mutant::is(Mutant::KeepDatabaseAfterFailedProof) && cause == FailCause::TimedOut {
             self.covered = self.captured;
-            self.uploaded = self.captured;
-            self.pipeline = Pipeline::Idle;
+            self.logged.clear();
+            self.uploads = Uploads::new(self.captured, 0);
+            self.unlogged_upto = self.captured;
             return;
         }
         self.failed = Some(cause);
@@ -244,7 +333,7 @@ impl Gate {
     }
 
     fn fail_waiting(&mut self, cause: FailCause, effects: &mut Vec<GateEffect>) {
-        for waiting in self.waiting.drain(..) {
+        while let Some(waiting) = self.waiting.pop() {
             effects.push(GateEffect::Fail { output: waiting.output, cause });
         }
     }

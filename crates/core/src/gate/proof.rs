@@ -1,14 +1,15 @@
 //! A durability proof: a value that only this module makes, from what the store and the owner record said.
 
-use holdfast_types::{Epoch, NodeName, SessionId, Txid};
+use holdfast_types::{Epoch, LogOffset, NodeName, SessionId, Txid};
 
+use crate::ensemble::EnsembleProof;
 use crate::mutant::{self, Mutant};
 use crate::ownership::OwnerView;
 
 /// How a position is known to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProofKind {
-    /// Every follower of the active ensemble has fsynced it. No producer of this kind exists before the node log does.
+    /// Every follower that a recovery might ask has fsynced it: a takeover must seal one of them first.
     Ensemble,
     /// The bucket holds it, and one later read of the owner record still named this session at this epoch.
     Bucket,
@@ -46,6 +47,15 @@ impl DurabilityProof {
             epoch,
             upto,
         })
+    }
+
+    /// An ensemble proof: the frame at `offset`, which holds `upto`, is among those that the node log proved.
+    pub(super) fn from_ensemble(
+        proof: &EnsembleProof,
+        (offset, upto): (LogOffset, Txid),
+        epoch: Epoch,
+    ) -> Option<Self> {
+        proof.covers(offset).then_some(Self { kind: ProofKind::Ensemble, epoch, upto })
     }
 
     /// How the position is known to be stored.

@@ -2,10 +2,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::*;
+use crate::ensemble::EnsembleProof;
 use crate::ownership::{OwnerState, OwnerView};
-use holdfast_types::{Epoch, Millis, NodeName, SessionId, Txid, WriteId};
+use holdfast_types::{Epoch, LogEpoch, LogOffset, Millis, NodeName, SessionId, Txid, WriteId};
 
 const LEASE_END: Millis = Millis::new(10_000);
+const PACE_MS: u64 = 2_000;
 
 fn owner(epoch: u64, session: u128) -> OwnerView {
     OwnerView {
@@ -33,8 +35,9 @@ impl Cell {
 
     /// Just activated: no owner read of this epoch yet.
     fn unconfirmed() -> Self {
-        let me = NodeName::parse("m").unwrap();
-        Self { gate: Gate::new(me, SessionId::from_bits(1), Epoch::new(3), Txid::new(5)), now: Millis::ZERO }
+        let node = NodeName::parse("m").unwrap();
+        let owner = GateOwner { node, session: SessionId::from_bits(1), epoch: Epoch::new(3) };
+        Self { gate: Gate::new(owner, Txid::new(5), PACE_MS), now: Millis::ZERO }
     }
 
     fn on(&mut self, event: GateEvent) -> Vec<GateEffect> {
@@ -43,20 +46,55 @@ impl Cell {
 
     fn output(&mut self, id: u64, ticket: u64) -> Vec<GateEffect> {
         let deadline = Millis::new(5_000);
-        self.on(GateEvent::OutputReady { output: OutputId(id), ticket: Txid::new(ticket), deadline })
+        self.on(GateEvent::OutputReady {
+            output: OutputId(id),
+            ticket: Txid::new(ticket),
+            deadline,
+            in_bucket: false,
+        })
+    }
+
+    /// An output that leaves only when the bucket has everything.
+    fn release(&mut self, id: u64, ticket: u64) -> Vec<GateEffect> {
+        let deadline = Millis::new(5_000);
+        self.on(GateEvent::OutputReady {
+            output: OutputId(id),
+            ticket: Txid::new(ticket),
+            deadline,
+            in_bucket: true,
+        })
+    }
+
+    /// Captured, and taken by the node log.
+    fn logged(&mut self, txid: u64, offset: u64) -> Vec<GateEffect> {
+        let captured = Some((Txid::new(txid), Some(LogOffset::new(offset))));
+        self.on(GateEvent::Captured { captured })
+    }
+
+    fn proved(&mut self, txid: u64, offset: u64) -> Vec<GateEffect> {
+        let proof = EnsembleProof::new_for_tests(LogEpoch::new(1), LogOffset::new(offset + 1));
+        self.on(GateEvent::EnsembleProved { proof, offset: LogOffset::new(offset), txid: Txid::new(txid) })
+    }
+
+    fn paced(&mut self) {
+        self.on(GateEvent::PaceChanged { may_wait: true });
     }
 
     fn captured(&mut self, txid: u64) -> Vec<GateEffect> {
-        self.on(GateEvent::Captured { txid: Some(Txid::new(txid)) })
+        self.on(GateEvent::Captured { captured: Some((Txid::new(txid), None)) })
     }
 
     fn uploaded(&mut self, txid: u64) -> Vec<GateEffect> {
-        self.on(GateEvent::Uploaded { txid: Txid::new(txid) })
+        self.on(GateEvent::Uploaded { last: Txid::new(txid) })
     }
 
     fn owner_read(&mut self, epoch: u64, session: u128) -> Vec<GateEffect> {
         self.on(GateEvent::OwnerRead { owner: Some(owner(epoch, session)) })
     }
+}
+
+fn upload(first: u64, last: u64, attempt: u32) -> GateEffect {
+    GateEffect::Upload { first: Txid::new(first), last: Txid::new(last), attempt }
 }
 
 fn released(effects: &[GateEffect]) -> Vec<u64> {
@@ -105,7 +143,7 @@ fn the_proof_of_a_first_write_confirms_the_epoch_too() {
 fn a_write_waits_for_its_upload_and_for_the_owner_read() {
     let mut cell = Cell::new();
     assert_eq!(cell.output(1, 6), vec![GateEffect::Capture]);
-    assert_eq!(cell.captured(6), vec![GateEffect::Upload { txid: Txid::new(6), attempt: 0 }]);
+    assert_eq!(cell.captured(6), vec![upload(6, 6, 0)]);
     assert_eq!(cell.uploaded(6), vec![GateEffect::ReadOwner { attempt: 0 }]);
     let effects = cell.owner_read(3, 1);
     let [GateEffect::Release { clearance: Clearance::Proved(proof), .. }] = effects[..] else {
@@ -179,8 +217,8 @@ fn a_failed_upload_is_tried_again_with_the_same_transaction() {
     let mut cell = Cell::new();
     cell.output(1, 6);
     cell.captured(6);
-    let effects = cell.on(GateEvent::UploadFailed { txid: Txid::new(6) });
-    assert_eq!(effects, vec![GateEffect::Upload { txid: Txid::new(6), attempt: 1 }]);
+    let effects = cell.on(GateEvent::UploadFailed { last: Txid::new(6) });
+    assert_eq!(effects, vec![upload(6, 6, 1)]);
 }
 
 #[test]
@@ -219,7 +257,7 @@ fn losing_the_lease_ends_every_wait() {
 fn a_commit_without_a_page_is_nothing_to_wait_for() {
     let mut cell = Cell::new();
     assert_eq!(cell.output(1, 6), vec![GateEffect::Capture]);
-    assert_eq!(released(&cell.on(GateEvent::Captured { txid: None })), vec![1]);
+    assert_eq!(released(&cell.on(GateEvent::Captured { captured: None })), vec![1]);
 }
 
 #[test]
@@ -230,4 +268,127 @@ fn an_unreadable_owner_record_is_read_again() {
     cell.uploaded(6);
     assert_eq!(cell.on(GateEvent::OwnerUnreadable), vec![GateEffect::ReadOwner { attempt: 1 }]);
     assert_eq!(released(&cell.owner_read(3, 1)), vec![1]);
+}
+
+#[test]
+fn an_ensemble_proof_releases_without_the_bucket() {
+    let mut cell = Cell::new();
+    cell.paced();
+    assert_eq!(cell.output(1, 6), vec![GateEffect::Capture]);
+    assert_eq!(
+        cell.logged(6, 40),
+        vec![GateEffect::WakeAt(Millis::new(PACE_MS))],
+        "no upload before its pace"
+    );
+    let effects = cell.proved(6, 40);
+    let [GateEffect::Release { clearance: Clearance::Proved(proof), .. }] = effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!((proof.kind(), proof.upto()), (ProofKind::Ensemble, Txid::new(6)));
+    assert_eq!((cell.gate.covered(), cell.gate.uploaded()), (Txid::new(6), Txid::new(5)));
+}
+
+#[test]
+fn two_transactions_are_on_their_way_to_the_ensemble_and_the_rest_gathers() {
+    let mut cell = Cell::new();
+    cell.paced();
+    cell.output(1, 6);
+    cell.logged(6, 40);
+    assert_eq!(cell.output(2, 7), vec![GateEffect::Capture]);
+    cell.logged(7, 41);
+    for id in 3..20 {
+        assert_eq!(cell.output(id, 8), vec![]);
+    }
+    let effects = cell.proved(6, 40);
+    assert_eq!(released(&effects), vec![1]);
+    assert!(effects.contains(&GateEffect::Capture));
+    cell.logged(8, 42);
+    assert_eq!(released(&cell.proved(8, 42)).len(), 18, "a proof covers what is before it");
+}
+
+#[test]
+fn what_is_logged_goes_up_at_its_pace_in_pieces_of_powers_of_two() {
+    let mut cell = Cell::new();
+    cell.paced();
+    for at in 0..7 {
+        cell.output(at + 1, 6 + at);
+        cell.logged(6 + at, 40 + at);
+        cell.proved(6 + at, 40 + at);
+    }
+    assert_eq!(cell.on(GateEvent::Tick), vec![], "not due yet");
+    cell.now = Millis::new(PACE_MS);
+    assert_eq!(cell.on(GateEvent::Tick), vec![upload(6, 9, 0)]);
+    let effects = cell.uploaded(9);
+    assert_eq!(effects, vec![GateEffect::WakeAt(Millis::new(2 * PACE_MS))], "no owner read: all is proved");
+    assert_eq!(released(&cell.release(99, 12)), Vec::<u64>::new(), "a release waits for the bucket");
+    assert_eq!(cell.uploaded(11).last(), Some(&upload(12, 12, 0)));
+    assert_eq!(released(&cell.uploaded(12)), vec![99]);
+}
+
+#[test]
+fn without_an_ensemble_what_was_logged_goes_up_at_once_and_is_proved_by_the_bucket() {
+    let mut cell = Cell::new();
+    cell.paced();
+    cell.output(1, 6);
+    cell.logged(6, 40);
+    assert_eq!(cell.on(GateEvent::PaceChanged { may_wait: false }), vec![upload(6, 6, 0)]);
+    assert_eq!(cell.uploaded(6), vec![GateEffect::ReadOwner { attempt: 0 }]);
+    assert_eq!(released(&cell.owner_read(3, 1)), vec![1]);
+    assert_eq!(cell.proved(6, 40), vec![], "a proof that comes second changes nothing");
+}
+
+#[test]
+fn what_the_log_did_not_take_goes_up_before_the_next_capture() {
+    let mut cell = Cell::new();
+    cell.paced();
+    cell.output(1, 6);
+    assert_eq!(cell.captured(6), vec![upload(6, 6, 0)]);
+    assert_eq!(cell.output(2, 7), vec![]);
+    assert!(cell.uploaded(6).contains(&GateEffect::Capture));
+}
+
+#[test]
+fn a_discarded_cell_settles_only_when_the_bucket_has_what_was_logged() {
+    let mut cell = Cell::new();
+    cell.paced();
+    cell.output(1, 6);
+    cell.logged(6, 40);
+    cell.output(2, 7);
+    cell.logged(7, 41);
+    cell.proved(7, 41);
+    cell.output(3, 8);
+    cell.logged(8, 42);
+    cell.now = Millis::new(5_000);
+    let effects = cell.on(GateEvent::Tick);
+    assert_eq!(failed(&effects), vec![(3, FailCause::TimedOut)]);
+    assert!(effects.contains(&GateEffect::Discard { cause: FailCause::TimedOut }));
+    assert!(effects.contains(&upload(6, 7, 0)), "{effects:?}");
+    assert_eq!(cell.uploaded(7), vec![upload(8, 8, 0)]);
+    assert_eq!(cell.on(GateEvent::UploadFailed { last: Txid::new(8) }), vec![upload(8, 8, 1)]);
+    assert_eq!(cell.uploaded(8), vec![GateEffect::Settled]);
+    assert_eq!(cell.on(GateEvent::Tick), vec![], "settled once");
+}
+
+#[test]
+fn a_capture_that_ends_after_the_failure_is_covered_too() {
+    let mut cell = Cell::new();
+    cell.paced();
+    cell.output(1, 6);
+    cell.now = Millis::new(5_000);
+    let effects = cell.on(GateEvent::Tick);
+    assert!(!effects.contains(&GateEffect::Settled), "a capture is under way");
+    assert_eq!(cell.logged(6, 40), vec![upload(6, 6, 0)]);
+    assert_eq!(cell.uploaded(6), vec![GateEffect::Settled]);
+}
+
+#[test]
+fn a_session_without_its_lease_uploads_nothing_more() {
+    let mut cell = Cell::new();
+    cell.paced();
+    cell.output(1, 6);
+    cell.logged(6, 40);
+    cell.now = LEASE_END;
+    let effects = cell.proved(6, 40);
+    assert_eq!(failed(&effects), vec![(1, FailCause::LeaseLost)]);
+    assert!(!effects.iter().any(|effect| matches!(effect, GateEffect::Upload { .. } | GateEffect::Settled)));
 }

@@ -1,0 +1,105 @@
+//! What happened to a node log.
+
+use alloc::vec::Vec;
+
+use holdfast_types::{LogEpoch, LogOffset, Millis};
+
+use super::FollowerView;
+use crate::log_record::{LogRecord, MemberId};
+use crate::store::Answer;
+
+/// An event of a node log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeLogEvent<V> {
+    /// The followers' leases were read.
+    FollowersRead {
+        /// All of them, dead ones too.
+        followers: Vec<FollowerView>,
+        /// The wall clock at the read.
+        wall_now: Millis,
+    },
+    /// A member adopted a log epoch, and fsynced that it did.
+    Adopted {
+        /// The member.
+        member: MemberId,
+        /// The epoch.
+        log_epoch: LogEpoch,
+        /// The next offset that it accepts: it has fsynced all retained frames below.
+        next: LogOffset,
+    },
+    /// A member has fsynced every frame up to and with this one.
+    Durable {
+        /// The member.
+        member: MemberId,
+        /// The frame.
+        offset: LogOffset,
+    },
+    /// The link of a member has still to send frames that are retained no more: they are in the bucket.
+    MemberFellBehind {
+        /// The member.
+        member: MemberId,
+    },
+    /// A member can no longer be used on its present link.
+    MemberFailed {
+        /// The member.
+        member: MemberId,
+        /// Why.
+        failure: MemberFailure,
+    },
+    /// The record's write was answered.
+    RecordAnswered {
+        /// The settled answer.
+        answer: Answer<V>,
+    },
+    /// The record was read.
+    RecordRead {
+        /// The record and its version; none where there is no record.
+        record: Option<(LogRecord, V)>,
+    },
+    /// The record could not be read.
+    RecordUnreadable,
+    /// Every frame below is in its cell's prefix in the bucket.
+    Covered {
+        /// The first frame that is not.
+        below: LogOffset,
+    },
+    /// Time passed. Wanted every 50 ms or so.
+    Tick,
+    /// The session ends in order: no more frames will come.
+    Closing,
+}
+
+/// Why a member is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MemberFailure {
+    /// No connection, or it broke.
+    Unreachable,
+    /// It refused: its disk is full.
+    Full,
+    /// It refused: it is draining.
+    Draining,
+    /// It refused: it does not find itself in the record, or cannot read it, or misses frames.
+    Refused,
+    /// It refused: the session's log is sealed there. Somebody recovers this session.
+    Sealed,
+    /// It refused: it lost frames.
+    Damaged,
+    /// It fsyncs too slowly.
+    Slow,
+}
+
+impl MemberFailure {
+    /// The name in logs and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::Full => "full",
+            Self::Draining => "draining",
+            Self::Refused => "refused",
+            Self::Sealed => "sealed",
+            Self::Damaged => "damaged",
+            Self::Slow => "slow",
+        }
+    }
+}

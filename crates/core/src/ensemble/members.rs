@@ -1,0 +1,51 @@
+//! The followers that a node log is linked with, and how far each has fsynced.
+
+use alloc::collections::{BTreeMap, VecDeque};
+
+use holdfast_types::{LogEpoch, LogOffset, Millis};
+
+use crate::log_record::MemberId;
+
+/// How far a link is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Link {
+    /// Asked to adopt the epoch at this time.
+    Adopting { log_epoch: LogEpoch, since: Millis },
+    /// Adopted: frames are on their way.
+    Streaming { log_epoch: LogEpoch },
+}
+
+/// A latency sample: when it was taken, and how long the frame took, in milliseconds.
+pub(super) type Sample = (Millis, u64);
+
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) link: Link,
+    /// Every retained frame below is fsynced there.
+    pub(super) durable_below: LogOffset,
+    /// When frames began to be sent to it.
+    pub(super) streaming_since: Millis,
+    /// When it last fsynced something new.
+    pub(super) progress_at: Millis,
+    pub(super) samples: VecDeque<Sample>,
+    pub(super) slow_since: Option<Millis>,
+}
+
+impl Member {
+    pub(super) const fn new(link: Link) -> Self {
+        Self {
+            link,
+            durable_below: LogOffset::ZERO,
+            streaming_since: Millis::ZERO,
+            progress_at: Millis::ZERO,
+            samples: VecDeque::new(),
+            slow_since: None,
+        }
+    }
+
+    pub(super) fn is_streaming(&self, log_epoch: LogEpoch) -> bool {
+        self.link == Link::Streaming { log_epoch }
+    }
+}
+
+pub(super) type Members = BTreeMap<MemberId, Member>;

@@ -1,0 +1,72 @@
+//! When captured transactions go to the bucket, and how many share an object. What an ensemble holds may wait for its pace;
+//! everything else goes at once. An object of level 0 holds 1, 2, 4 … transactions, so that the key after any transaction
+//! is one of a few that are known in advance (design 4.3).
+
+use holdfast_types::{Millis, Txid};
+
+/// Most transactions in one object of level 0.
+pub const PIECE_TXIDS_MAX: u64 = 1_024;
+
+/// One object on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) first: Txid,
+    pub(super) last: Txid,
+    pub(super) attempt: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Uploads {
+    /// Time between the uploads of a cell whose transactions an ensemble holds, in milliseconds.
+    pace_ms: u64,
+    pub(super) uploaded: Txid,
+    pub(super) running: Option<Piece>,
+    /// When what is logged is due; none while nothing is.
+    due: Option<Millis>,
+}
+
+impl Uploads {
+    pub(super) const fn new(restored: Txid, pace_ms: u64) -> Self {
+        Self { pace_ms, uploaded: restored, running: None, due: None }
+    }
+
+    /// The next piece, where one is due.
+    pub(super) fn start(&mut self, captured: Txid, is_urgent: bool, now: Millis) -> Option<Piece> {
+        if self.running.is_some() || self.uploaded >= captured {
+            return None;
+        }
+        let due = *self.due.get_or_insert(now.plus(self.pace_ms));
+        if !is_urgent && now < due {
+            return None;
+        }
+        let behind = captured.get() - self.uploaded.get();
+        let len = (1 << behind.ilog2()).min(PIECE_TXIDS_MAX);
+        let piece =
+            Piece { first: self.uploaded.next(), last: Txid::new(self.uploaded.get() + len), attempt: 0 };
+        self.running = Some(piece);
+        self.due = None;
+        Some(piece)
+    }
+
+    /// When the next upload is due; none while nothing waits for its pace.
+    pub(super) const fn due(&self) -> Option<Millis> {
+        self.due
+    }
+
+    /// The object that ends at `last` is in the bucket. False for the late answer of an earlier try.
+    pub(super) fn is_done(&mut self, last: Txid) -> bool {
+        let is_running = self.running.is_some_and(|piece| piece.last == last);
+        if is_running {
+            self.running = None;
+            self.uploaded = last;
+        }
+        is_running
+    }
+
+    /// The same piece once more; none where the answer is not of the running one.
+    pub(super) fn again(&mut self, last: Txid) -> Option<Piece> {
+        let piece = self.running.as_mut().filter(|piece| piece.last == last)?;
+        piece.attempt = piece.attempt.saturating_add(1);
+        Some(*piece)
+    }
+}

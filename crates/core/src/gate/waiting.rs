@@ -1,0 +1,68 @@
+//! Outputs that wait, in order.
+
+use alloc::collections::VecDeque;
+
+use holdfast_types::{Millis, Txid};
+
+use super::OutputId;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) output: OutputId,
+    pub(super) ticket: Txid,
+    pub(super) deadline: Millis,
+    /// Whether a proof is not enough: the bucket must hold it.
+    pub(super) in_bucket: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queue {
+    queue: VecDeque<Waiting>,
+    /// No deadline is earlier than this; looked at again when it comes.
+    earliest: Option<Millis>,
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, waiting: Waiting) {
+        self.earliest = Some(self.earliest.map_or(waiting.deadline, |at| at.min(waiting.deadline)));
+        self.queue.push_back(waiting);
+    }
+
+    pub(super) fn first(&self) -> Option<&Waiting> {
+        self.queue.front()
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Waiting> {
+        let first = self.queue.pop_front();
+        if self.queue.is_empty() {
+            self.earliest = None;
+        }
+        first
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Whether any output must be in the bucket before it leaves.
+    pub(super) fn wants_bucket(&self, uploaded: Txid) -> bool {
+        // Such outputs are the last of their cell: a release's.
+        self.queue.back().is_some_and(|waiting| waiting.in_bucket && waiting.ticket > uploaded)
+    }
+
+    /// Whether a deadline has come. Costs a walk over the queue only when the earliest known one has.
+    pub(super) fn is_late(&mut self, now: Millis) -> bool {
+        if self.earliest.is_none_or(|at| now < at) {
+            return false;
+        }
+        self.earliest = self.queue.iter().map(|waiting| waiting.deadline).min();
+        self.earliest.is_some_and(|at| now >= at)
+    }
+
+    /// Nothing beyond `captured` exists.
+    pub(super) fn clip_tickets(&mut self, captured: Txid) {
+        for waiting in &mut self.queue {
+            waiting.ticket = waiting.ticket.min(captured);
+        }
+    }
+}
