@@ -1,0 +1,6 @@
+mod adopting;
+mod appending;
+mod crashing;
+mod replaying;
+mod sealing;
+mod support;
