@@ -73,6 +73,9 @@ pub enum FailCause {
     /// The local database could not be captured.
     #[error("the write could not be captured")]
     CaptureFailed,
+    /// The cell was given up, and its release did not come to its end.
+    #[error("the cell was being given up")]
+    Abandoned,
 }
 
 impl FailCause {
@@ -84,6 +87,7 @@ impl FailCause {
             Self::OwnershipLost => "ownership_lost",
             Self::TimedOut => "timed_out",
             Self::CaptureFailed => "capture_failed",
+            Self::Abandoned => "abandoned",
         }
     }
 }

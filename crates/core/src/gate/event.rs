@@ -63,6 +63,8 @@ pub enum GateEvent {
     OwnerUnreadable,
     /// Time passed.
     Tick,
-    /// The session has lost its lease, or the cell is given up without regard to its outputs.
+    /// The session has lost its lease.
     Fenced,
+    /// The cell is given up without regard to its outputs; the session goes on.
+    Abandoned,
 }

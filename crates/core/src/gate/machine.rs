@@ -150,6 +150,7 @@ impl Gate {
             GateEvent::OwnerRead { owner } => self.on_owner(owner.as_ref(), effects),
             GateEvent::OwnerUnreadable => self.on_unreadable(effects),
             GateEvent::Fenced => self.fail(FailCause::LeaseLost, effects),
+            GateEvent::Abandoned => self.fail(FailCause::Abandoned, effects),
             GateEvent::Tick => {}
         }
     }

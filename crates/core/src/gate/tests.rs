@@ -307,7 +307,7 @@ fn two_transactions_are_on_their_way_to_the_ensemble_and_the_rest_gathers() {
 }
 
 #[test]
-fn what_is_logged_goes_up_at_its_pace_in_pieces_of_powers_of_two() {
+fn what_is_logged_goes_up_at_its_pace_in_aligned_pieces() {
     let mut cell = Cell::new();
     cell.paced();
     for at in 0..7 {
@@ -317,11 +317,11 @@ fn what_is_logged_goes_up_at_its_pace_in_pieces_of_powers_of_two() {
     }
     assert_eq!(cell.on(GateEvent::Tick), vec![], "not due yet");
     cell.now = Millis::new(PACE_MS);
-    assert_eq!(cell.on(GateEvent::Tick), vec![upload(6, 9, 0)]);
-    let effects = cell.uploaded(9);
+    assert_eq!(cell.on(GateEvent::Tick), vec![upload(6, 6, 0)]);
+    let effects = cell.uploaded(6);
     assert_eq!(effects, vec![GateEffect::WakeAt(Millis::new(2 * PACE_MS))], "no owner read: all is proved");
     assert_eq!(released(&cell.release(99, 12)), Vec::<u64>::new(), "a release waits for the bucket");
-    assert_eq!(cell.uploaded(11).last(), Some(&upload(12, 12, 0)));
+    assert_eq!(cell.uploaded(8).last(), Some(&upload(9, 12, 0)));
     assert_eq!(released(&cell.uploaded(12)), vec![99]);
 }
 

@@ -1,11 +1,9 @@
 //! When captured transactions go to the bucket, and how many share an object. What an ensemble holds may wait for its pace;
-//! everything else goes at once. An object of level 0 holds 1, 2, 4 … transactions, so that the key after any transaction
-//! is one of a few that are known in advance (design 4.3).
+//! everything else goes at once. An object of level 0 holds an aligned block of transactions ([`crate::pieces`]).
 
 use holdfast_types::{Millis, Txid};
 
-/// Most transactions in one object of level 0.
-pub const PIECE_TXIDS_MAX: u64 = 1_024;
+use crate::pieces::next_piece;
 
 /// One object on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +37,8 @@ impl Uploads {
         if !is_urgent && now < due {
             return None;
         }
-        let behind = captured.get() - self.uploaded.get();
-        let len = (1 << behind.ilog2()).min(PIECE_TXIDS_MAX);
-        let piece =
-            Piece { first: self.uploaded.next(), last: Txid::new(self.uploaded.get() + len), attempt: 0 };
+        let (first, last) = next_piece(self.uploaded, captured)?;
+        let piece = Piece { first, last, attempt: 0 };
         self.running = Some(piece);
         self.due = None;
         Some(piece)

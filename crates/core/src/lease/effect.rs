@@ -47,6 +47,8 @@ pub enum FenceCause {
     RecordMissing,
     /// The lease record is not what this session published.
     RecordMismatch,
+    /// The session's log record is not what it wrote: somebody recovers the session, which therefore counts as dead.
+    LogTaken,
 }
 
 impl FenceCause {
@@ -57,6 +59,7 @@ impl FenceCause {
             Self::Expired => "lease_expired",
             Self::RecordMissing => "lease_record_missing",
             Self::RecordMismatch => "lease_record_mismatch",
+            Self::LogTaken => "log_record_taken",
         }
     }
 }
