@@ -22,7 +22,6 @@ pub use effect::{Clearance, FailCause, GateEffect};
 pub use event::{GateEvent, OutputId};
 pub use machine::{Gate, GateOwner};
 pub use proof::{DurabilityProof, ProofKind};
-pub use uploads::PIECE_TXIDS_MAX;
 
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ pub mod lineage;
 pub mod log_record;
 pub mod mutant;
 pub mod ownership;
+pub mod pieces;
 pub mod placement;
 pub mod probe;
 pub mod recovery;

@@ -362,9 +362,9 @@ fn a_discarded_cell_settles_only_when_the_bucket_has_what_was_logged() {
     let effects = cell.on(GateEvent::Tick);
     assert_eq!(failed(&effects), vec![(3, FailCause::TimedOut)]);
     assert!(effects.contains(&GateEffect::Discard { cause: FailCause::TimedOut }));
-    assert!(effects.contains(&upload(6, 7, 0)), "{effects:?}");
-    assert_eq!(cell.uploaded(7), vec![upload(8, 8, 0)]);
-    assert_eq!(cell.on(GateEvent::UploadFailed { last: Txid::new(8) }), vec![upload(8, 8, 1)]);
+    assert!(effects.contains(&upload(6, 6, 0)), "{effects:?}");
+    assert_eq!(cell.uploaded(6), vec![upload(7, 8, 0)]);
+    assert_eq!(cell.on(GateEvent::UploadFailed { last: Txid::new(8) }), vec![upload(7, 8, 1)]);
     assert_eq!(cell.uploaded(8), vec![GateEffect::Settled]);
     assert_eq!(cell.on(GateEvent::Tick), vec![], "settled once");
 }
