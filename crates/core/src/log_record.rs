@@ -15,7 +15,7 @@ pub struct MemberId {
 }
 
 /// The followers of one log epoch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ensemble {
     /// The log epoch.
     pub log_epoch: LogEpoch,
@@ -24,7 +24,7 @@ pub struct Ensemble {
 }
 
 /// Who may write the record next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LogState {
     /// The session.
     Open,
@@ -35,7 +35,7 @@ pub enum LogState {
 }
 
 /// A recovery under way.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecoveryMark {
     /// Who recovers.
     pub claimant: SessionId,
@@ -48,7 +48,7 @@ pub struct RecoveryMark {
 }
 
 /// A node-log record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LogRecord {
     /// Unique to the write that made it.
     pub write_id: WriteId,

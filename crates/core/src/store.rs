@@ -2,7 +2,7 @@
 //! in the simulator.
 
 /// What must hold for a write to be applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Guard<V> {
     /// The record does not exist.
     Absent,
@@ -11,7 +11,7 @@ pub enum Guard<V> {
 }
 
 /// The settled answer to a conditional write: what is still `Unknown` here could not be read back either.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer<V> {
     /// Written, at this version.
     Applied(V),

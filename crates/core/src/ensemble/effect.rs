@@ -9,7 +9,7 @@ use crate::log_record::{LogRecord, MemberId};
 use crate::store::Guard;
 
 /// An effect of a node log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NodeLogEffect<V> {
     /// Write the session's log record under the guard.
     WriteRecord {

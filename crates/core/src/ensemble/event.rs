@@ -9,7 +9,7 @@ use crate::log_record::{LogRecord, MemberId};
 use crate::store::Answer;
 
 /// An event of a node log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NodeLogEvent<V> {
     /// The followers' leases were read.
     FollowersRead {

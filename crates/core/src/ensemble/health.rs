@@ -25,7 +25,7 @@ pub(super) const STALL_MS: u64 = 400;
 const SENT_MAX: usize = 4_096;
 
 /// When frames were appended: one entry a millisecond at most.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Sent {
     times: VecDeque<(LogOffset, Millis)>,
 }

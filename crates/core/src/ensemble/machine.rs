@@ -21,7 +21,7 @@ const READ_MS: u64 = 3_000;
 const READ_MS_WHEN_SHORT: u64 = 500;
 
 /// The node log of one session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeLog<V> {
     config: NodeLogConfig,
     /// The next frame's offset.

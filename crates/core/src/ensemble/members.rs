@@ -7,7 +7,7 @@ use holdfast_types::{LogEpoch, LogOffset, Millis};
 use crate::log_record::MemberId;
 
 /// How far a link is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Link {
     /// Asked to adopt the epoch at this time.
     Adopting { log_epoch: LogEpoch, since: Millis },
@@ -18,7 +18,7 @@ pub(super) enum Link {
 /// A latency sample: when it was taken, and how long the frame took, in milliseconds.
 pub(super) type Sample = (Millis, u64);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Member {
     pub(super) link: Link,
     /// Every retained frame below is fsynced there.

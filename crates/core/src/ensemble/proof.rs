@@ -3,7 +3,7 @@
 use holdfast_types::{LogEpoch, LogOffset};
 
 /// Shows that every member of each ensemble that a recovery might ask has fsynced all frames below a bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EnsembleProof {
     log_epoch: LogEpoch,
     below: LogOffset,

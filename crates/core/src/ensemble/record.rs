@@ -8,14 +8,14 @@ use crate::log_record::{Ensemble, LogRecord};
 use crate::store::Guard;
 
 /// What the machine waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Idle,
     Writing,
     Reading,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RecordState<V> {
     pub(super) confirmed: Option<(LogRecord, V)>,
     /// Writes under the confirmed version of which any one may have landed, or may yet.

@@ -21,7 +21,7 @@ const QUARANTINE_MS_MIN: u64 = 2_000;
 pub(super) const QUARANTINE_MS_MAX: u64 = 300_000;
 
 /// Followers that failed, and until when they are left alone.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Quarantine {
     members: BTreeMap<MemberId, (Millis, u32)>,
 }

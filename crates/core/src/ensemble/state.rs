@@ -5,7 +5,7 @@ use holdfast_types::{HostId, Millis, NodeName, SessionId, Zone};
 use crate::log_record::MemberId;
 
 /// Whose log it is, and where that session runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeLogConfig {
     /// The node.
     pub node: NodeName,
@@ -22,7 +22,7 @@ pub struct NodeLogConfig {
 }
 
 /// A follower as its lease describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FollowerView {
     /// Its name and disk.
     pub member: MemberId,
@@ -41,7 +41,7 @@ pub struct FollowerView {
 }
 
 /// How much a session may retain in memory, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RetentionLimits {
     /// Beyond: what is retained goes to the bucket at once instead of at its pace.
     pub upload_bytes: u64,
@@ -50,7 +50,7 @@ pub struct RetentionLimits {
 }
 
 /// What the retained bytes ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pressure {
     /// Nothing.
     None,

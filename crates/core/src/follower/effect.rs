@@ -5,7 +5,7 @@ use holdfast_types::{LogEpoch, LogOffset};
 use super::{CallId, HeldLog, LogEntry, StreamId, Ticket};
 
 /// An effect of a session's log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FollowerEffect {
     /// Read the session's log record for this stream.
     ReadRecord {

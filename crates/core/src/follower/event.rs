@@ -14,7 +14,7 @@ pub struct StreamId(pub u64);
 pub struct CallId(pub u64);
 
 /// What the border found when it looked at the frames of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FramesCheck {
     /// Consecutive offsets, every crc right.
     Sound,
@@ -25,7 +25,7 @@ pub enum FramesCheck {
 }
 
 /// An event of a session's log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FollowerEvent {
     /// The session asks on a stream to adopt a log epoch. Nothing more is read from that stream before it is answered,
     /// unless the answer is not a refusal and still on its way to the disk.

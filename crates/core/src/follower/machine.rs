@@ -9,7 +9,7 @@ use super::{CallId, FollowerEffect, FollowerEvent, HeldLog, Holdings, LogEntry, 
 use crate::log_record::MemberId;
 
 /// The log of one session at one follower.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SessionLog {
     pub(super) me: MemberId,
     /// With every entry that was handed out.
@@ -33,7 +33,7 @@ pub struct SessionLog {
 }
 
 /// What waits for an entry to be fsynced.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Pending {
     pub(super) ticket: Ticket,
     /// The window once the entry is fsynced.
@@ -41,7 +41,7 @@ pub(super) struct Pending {
     pub(super) milestone: Milestone,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Milestone {
     Adopted { stream: StreamId },
     Appended,
@@ -51,7 +51,7 @@ pub(super) enum Milestone {
 }
 
 /// Whether appends are refused for ever.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Seal {
     Open,
     /// Refused already; the calls hear of it once it is fsynced.
@@ -62,7 +62,7 @@ pub(super) enum Seal {
 }
 
 /// What the newest stream may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Attachment {
     /// There is none, or it has adopted nothing.
     Detached,

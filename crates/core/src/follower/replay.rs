@@ -10,7 +10,7 @@ use super::{FollowerEffect, Holdings, LogEntry, Ticket};
 use crate::log_record::MemberId;
 
 /// What the entries so far say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LogReplay {
     last: Ticket,
     holdings: Holdings,

@@ -18,7 +18,7 @@ impl Ticket {
 }
 
 /// A window of a session's log: `start <= offset < next`, adopted up to `log_epoch`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Holdings {
     /// The newest adopted log epoch; zero before the first.
     pub log_epoch: LogEpoch,
@@ -48,7 +48,7 @@ impl Holdings {
 }
 
 /// A change of a session's log as the journal keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LogEntry {
     /// A log epoch was adopted.
     Adopt {
@@ -87,7 +87,7 @@ pub enum LogEntry {
 }
 
 /// What a follower answers about a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeldLog {
     /// The newest log epoch whose adoption is fsynced; zero when there is none.
     pub log_epoch: LogEpoch,

@@ -5,7 +5,7 @@ use holdfast_types::{Millis, Txid};
 use super::{DurabilityProof, OutputId};
 
 /// An effect of a gate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum GateEffect {
     /// Capture everything committed and not yet captured as one transaction.
     Capture,
@@ -50,7 +50,7 @@ pub enum GateEffect {
 }
 
 /// Why an output may leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Clearance {
     /// Everything that it may reveal was covered, and the epoch confirmed, before it was ready.
     NothingUncovered,

@@ -10,7 +10,7 @@ use crate::ownership::OwnerView;
 pub struct OutputId(pub u64);
 
 /// An event of a gate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum GateEvent {
     /// An output wants to leave.
     OutputReady {

@@ -18,7 +18,7 @@ use crate::ownership::OwnerView;
 const LOGGED_IN_FLIGHT_MAX: usize = 2;
 
 /// Whose gate it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GateOwner {
     /// The node.
     pub node: NodeName,
@@ -29,7 +29,7 @@ pub struct GateOwner {
 }
 
 /// The gate of one cell in one epoch.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Gate {
     owner: GateOwner,
     /// The highest ticket asked for: what must be captured.
@@ -55,7 +55,7 @@ pub struct Gate {
 }
 
 /// An owner read in flight, and what it can prove: what was uploaded before it began.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct OwnerRead {
     upto: Txid,
     attempt: u32,

@@ -27,7 +27,7 @@ impl ProofKind {
 }
 
 /// Shows that everything up to a transaction survives the loss of this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DurabilityProof {
     kind: ProofKind,
     epoch: Epoch,

@@ -318,11 +318,15 @@ fn what_is_logged_goes_up_at_its_pace_in_aligned_pieces() {
     assert_eq!(cell.on(GateEvent::Tick), vec![], "not due yet");
     cell.now = Millis::new(PACE_MS);
     assert_eq!(cell.on(GateEvent::Tick), vec![upload(6, 6, 0)]);
-    let effects = cell.uploaded(6);
-    assert_eq!(effects, vec![GateEffect::WakeAt(Millis::new(2 * PACE_MS))], "no owner read: all is proved");
-    assert_eq!(released(&cell.release(99, 12)), Vec::<u64>::new(), "a release waits for the bucket");
-    assert_eq!(cell.uploaded(8).last(), Some(&upload(9, 12, 0)));
-    assert_eq!(released(&cell.uploaded(12)), vec![99]);
+    assert_eq!(cell.uploaded(6), vec![upload(7, 8, 0)], "no owner read: all is proved");
+    cell.output(8, 13);
+    cell.logged(13, 47);
+    assert_eq!(cell.uploaded(8), vec![upload(9, 12, 0)]);
+    let effects = cell.uploaded(12);
+    assert_eq!(effects, vec![GateEffect::WakeAt(Millis::new(2 * PACE_MS))], "the rest joins the next round");
+    assert_eq!(released(&cell.proved(13, 47)), vec![8]);
+    assert_eq!(cell.release(99, 13), vec![upload(13, 13, 0)], "a release waits for the bucket");
+    assert_eq!(released(&cell.uploaded(13)), vec![99]);
 }
 
 #[test]

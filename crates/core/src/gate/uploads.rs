@@ -6,14 +6,14 @@ use holdfast_types::{Millis, Txid};
 use crate::pieces::next_piece;
 
 /// One object on its way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Piece {
     pub(super) first: Txid,
     pub(super) last: Txid,
     pub(super) attempt: u32,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Uploads {
     /// Time between the uploads of a cell whose transactions an ensemble holds, in milliseconds.
     pace_ms: u64,
@@ -21,25 +21,35 @@ pub(super) struct Uploads {
     pub(super) running: Option<Piece>,
     /// When what is logged is due; none while nothing is.
     due: Option<Millis>,
+    /// The longest object of the round of uploads that is going on, in transactions; 0 between rounds. A round ends when
+    /// less than this is left: the rest joins the next round, which costs no object more.
+    round_len: u64,
 }
 
 impl Uploads {
     pub(super) const fn new(restored: Txid, pace_ms: u64) -> Self {
-        Self { pace_ms, uploaded: restored, running: None, due: None }
+        Self { pace_ms, uploaded: restored, running: None, due: None, round_len: 0 }
     }
 
     /// The next piece, where one is due.
     pub(super) fn start(&mut self, captured: Txid, is_urgent: bool, now: Millis) -> Option<Piece> {
-        if self.running.is_some() || self.uploaded >= captured {
+        if self.running.is_some() {
             return None;
         }
-        let due = *self.due.get_or_insert(now.plus(self.pace_ms));
-        if !is_urgent && now < due {
+        let behind = captured.get().saturating_sub(self.uploaded.get());
+        if behind < self.round_len.max(1) {
+            self.round_len = 0;
+        }
+        if behind == 0 {
+            return None;
+        }
+        if !is_urgent && self.round_len == 0 && now < *self.due.get_or_insert(now.plus(self.pace_ms)) {
             return None;
         }
         let (first, last) = next_piece(self.uploaded, captured)?;
         let piece = Piece { first, last, attempt: 0 };
         self.running = Some(piece);
+        self.round_len = self.round_len.max(last.get() - self.uploaded.get());
         self.due = None;
         Some(piece)
     }

@@ -6,7 +6,7 @@ use holdfast_types::{Millis, Txid};
 
 use super::OutputId;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Waiting {
     pub(super) output: OutputId,
     pub(super) ticket: Txid,
@@ -15,7 +15,7 @@ pub(super) struct Waiting {
     pub(super) in_bucket: bool,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Queue {
     queue: VecDeque<Waiting>,
     /// No deadline is earlier than this; looked at again when it comes.

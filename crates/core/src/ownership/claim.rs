@@ -18,7 +18,7 @@ const UNKNOWN_ROUNDS_MAX: u32 = 3;
 const CONTENDED_ROUNDS_MAX: u32 = 8;
 
 /// One claim of one cell by one session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Claim<V> {
     me: Claimant,
     intent: Intent,
@@ -30,7 +30,7 @@ pub struct Claim<V> {
     step: Step<V>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Step<V> {
     ReadingOwner,
     LookingForHistory,

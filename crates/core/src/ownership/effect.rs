@@ -6,7 +6,7 @@ use super::{OwnerView, Previous, Protocol};
 use crate::store::Guard;
 
 /// An effect of a claim. Exactly one is outstanding at a time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ClaimEffect<V> {
     /// Read the cell's owner record.
     ReadOwner,
@@ -36,7 +36,7 @@ pub enum ClaimEffect<V> {
 }
 
 /// How a claim ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ClaimOutcome<V> {
     /// The claimant owns the epoch (or, for a purge, has purged the cell at it).
     Claimed {
@@ -68,7 +68,7 @@ pub enum ClaimOutcome<V> {
 }
 
 /// Why a claim was given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ClaimFailure {
     /// Disposition: retry.
     #[error("the bucket could not be read")]
@@ -93,7 +93,7 @@ pub enum ClaimFailure {
 }
 
 /// An effect of a release.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ReleaseEffect<V> {
     /// Write the owner record under the guard, and settle an open answer by reading back.
     WriteOwner {
@@ -109,7 +109,7 @@ pub enum ReleaseEffect<V> {
 }
 
 /// How a release ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReleaseOutcome {
     /// The record says released at this epoch.
     Released(Epoch),

@@ -6,7 +6,7 @@ use super::{LeaseView, OwnerView};
 use crate::store::Answer;
 
 /// An event of a claim.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ClaimEvent<V> {
     /// The owner record was read.
     OwnerRead {
@@ -37,7 +37,7 @@ pub enum ClaimEvent<V> {
 }
 
 /// An event of a release.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ReleaseEvent<V> {
     /// The conditional write was answered.
     Answered(Answer<V>),

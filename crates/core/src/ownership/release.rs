@@ -10,7 +10,7 @@ use crate::store::{Answer, Guard};
 const UNKNOWN_ROUNDS_MAX: u32 = 3;
 
 /// One release of one cell.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Release {
     released: OwnerView,
     unknown_rounds: u32,

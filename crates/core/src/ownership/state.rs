@@ -3,7 +3,7 @@
 use holdfast_types::{Epoch, Millis, NodeName, SessionId, WriteId};
 
 /// Protocol versions that a session speaks, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Protocol {
     /// Oldest.
     pub min: u32,
@@ -20,7 +20,7 @@ impl Protocol {
 }
 
 /// Who claims.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Claimant {
     /// The node.
     pub node: NodeName,
@@ -33,7 +33,7 @@ pub struct Claimant {
 }
 
 /// What a claim is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Intent {
     /// To serve the cell.
     Own,
@@ -42,7 +42,7 @@ pub enum Intent {
 }
 
 /// State of an ownership.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OwnerState {
     /// The session serves the cell, or is about to.
     Owned,
@@ -53,7 +53,7 @@ pub enum OwnerState {
 }
 
 /// An owner record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OwnerView {
     /// The node.
     pub node: NodeName,
@@ -81,7 +81,7 @@ impl OwnerView {
 }
 
 /// A node's lease record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseView {
     /// The session that holds it.
     pub session: SessionId,
@@ -113,7 +113,7 @@ pub fn is_session_dead(
 }
 
 /// What the cell was before a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Previous {
     /// It had no record.
     Absent,

@@ -9,7 +9,7 @@ use crate::log_record::{LogRecord, MemberId};
 use crate::store::Guard;
 
 /// An effect of a recovery.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RecoveryEffect<V> {
     /// Read the node-log record.
     ReadRecord,
@@ -46,7 +46,7 @@ pub enum RecoveryEffect<V> {
 }
 
 /// How a recovery ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RecoveryOutcome {
     /// The record says `sealed`: nothing of the session is left to recover.
     Recovered {
@@ -72,7 +72,7 @@ pub enum RecoveryOutcome {
 }
 
 /// Why a recovery was given up.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum RecoveryFailure {
     /// Disposition: retry.
     #[error("the bucket could not be read")]
@@ -95,7 +95,7 @@ pub enum RecoveryFailure {
 }
 
 /// A member that is no witness.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("`{}` (disk {}): {why}", .member.follower, .member.incarnation)]
 pub struct MissingMember {
     /// The member.
@@ -105,7 +105,7 @@ pub struct MissingMember {
 }
 
 /// Why a member is no witness.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Missing {
     /// It did not answer.
     #[error("no answer: {0}")]

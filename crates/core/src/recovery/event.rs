@@ -9,7 +9,7 @@ use crate::log_record::{LogRecord, MemberId};
 use crate::store::Answer;
 
 /// An event of a recovery.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RecoveryEvent<V> {
     /// The record was read.
     RecordRead {
@@ -52,7 +52,7 @@ pub enum RecoveryEvent<V> {
 }
 
 /// Who is to blame for an end of gathering.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum GatherFault {
     /// The member: its tail ended early, or had a frame that does not match its crc.
     Member(String),

@@ -14,7 +14,7 @@ use crate::mutant::{self, Mutant};
 use crate::store::Answer;
 
 /// A gathering under way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Gathering {
     member: MemberId,
     end: LogOffset,
@@ -28,7 +28,7 @@ pub(super) struct Gathering {
 }
 
 /// What is outstanding at the record.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum RecordAccess {
     None,
     Writing {

@@ -20,7 +20,7 @@ pub(super) const SEAL_ROUNDS_MAX: u32 = 3;
 
 /// One recovery of one session's log. Record effects are outstanding one at a time; seals and a gathering may be
 /// outstanding beside them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Recovery<V> {
     pub(super) me: Recoverer,
     /// Of the next write. Random in its high bits, so no other writer has it.
@@ -40,7 +40,7 @@ pub struct Recovery<V> {
     pub(super) step: Step,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Reading,
     /// Any write after which the record is looked at anew: `next` is what it will then be.

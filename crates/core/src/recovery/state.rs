@@ -8,7 +8,7 @@ pub const RECOVERY_SILENCE_MS: u64 = 30_000;
 pub const HEARTBEAT_INTERVAL_MS: u64 = 5_000;
 
 /// Who recovers what.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Recoverer {
     /// The session that recovers; a tool makes one for itself. It runs one recovery of a log at a time.
     pub claimant: SessionId,
@@ -19,7 +19,7 @@ pub struct Recoverer {
 }
 
 /// What a follower answers to a seal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Holdings {
     /// Its disk.
     pub incarnation: Incarnation,

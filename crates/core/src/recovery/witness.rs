@@ -12,7 +12,7 @@ use crate::log_record::{Ensemble, MemberId};
 use crate::mutant::{self, Mutant};
 
 /// What is known of one member.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Standing {
     Asked,
     Conclusive(Holdings),
@@ -23,7 +23,7 @@ enum Standing {
 }
 
 /// The ensemble that was asked, and its answers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Witnesses {
     pub(super) log_epoch: LogEpoch,
     members: Vec<(MemberId, Standing)>,
