@@ -96,7 +96,7 @@ impl Locks {
         };
         drop(state);
         let locked = opened.and_then(|file| {
-            wait_for(&file, deadline).map_err(|error| match error {
+            wait_for(|| file.try_lock(), deadline).map_err(|error| match error {
                 None => late(),
                 Some(error) => call.io("lock", &self.path(number), &error),
             })?;
@@ -126,11 +126,15 @@ impl Locks {
     }
 }
 
-/// Waits for other processes. Tries instead of blocking, so that a stopped process cannot hold a thread for ever.
-fn wait_for(file: &File, deadline: Instant) -> Result<(), Option<std::io::Error>> {
+/// Waits for other processes; `None` is that they were not done by `deadline`. Tries instead of blocking, so that a
+/// stopped process cannot hold a thread for ever.
+pub(super) fn wait_for(
+    try_lock: impl Fn() -> Result<(), TryLockError>,
+    deadline: Instant,
+) -> Result<(), Option<std::io::Error>> {
     let mut pause = PAUSE_MIN;
     loop {
-        match file.try_lock() {
+        match try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(Some(error)),
             Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return Err(None),

@@ -16,8 +16,8 @@ use super::locks::Locks;
 use super::object_file::{self, Draft, ObjectFile};
 use crate::{BucketError, ByteRange, ErrorKind, Guard, Listing, Object, ObjectHead, Version};
 
-/// How often a writer makes a folder anew that deleters remove as empty at the same moment.
-const FOLDER_RACES_MAX: u32 = 64;
+/// The file of the tree's lock, among the keys' lock files.
+const TREE_LOCK: &str = "folders";
 
 /// One open directory.
 #[derive(Debug)]
@@ -40,7 +40,8 @@ pub(super) fn unique_name() -> String {
 
 impl Store {
     pub(super) fn new(directory: PathBuf, objects: PathBuf, temporary: PathBuf, locks: PathBuf) -> Self {
-        Self { directory, temporary, folders: Folders::new(objects), locks: Locks::new(locks) }
+        let folders = Folders::new(objects, locks.join(TREE_LOCK));
+        Self { directory, temporary, folders, locks: Locks::new(locks) }
     }
 
     pub(super) fn directory(&self) -> &Path {
@@ -172,34 +173,28 @@ impl Store {
     ) -> Result<bool, BucketError> {
         let path = self.path(call.key);
         let folder = path.parent().expect("an object lies in a folder");
-        for _ in 0..FOLDER_RACES_MAX {
-            let held = self.locks.take(call, deadline)?;
-            if !check()? {
-                return Ok(false);
-            }
-            if Instant::now() >= deadline {
-                let detail = "the deadline passed before the rename; nothing was written";
-                return Err(call.fail(ErrorKind::NoAnswer, detail));
-            }
-            let renamed = draft.publish(&path);
-            drop(held);
-            match renamed {
-                Ok(()) => {
-                    self.folders.sync(folder).map_err(|error| call.io("sync", folder, &error))?;
-                    return Ok(true);
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound && draft.path().exists() => {
-                    self.folders.make(folder).map_err(|error| call.io("create", folder, &error))?;
-                }
-                Err(error) => return Err(call.io("rename into place", &path, &error)),
-            }
+        let held = self.locks.take(call, deadline)?;
+        if !check()? {
+            return Ok(false);
         }
-        Err(call.fail(ErrorKind::Unavailable, "deleters kept removing the folder of the new object"))
+        if Instant::now() >= deadline {
+            let detail = "the deadline passed before the rename; nothing was written";
+            return Err(call.fail(ErrorKind::NoAnswer, detail));
+        }
+        let mut renamed = draft.publish(&path);
+        if renamed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            let _kept = self.folders.make(call, folder, deadline)?;
+            renamed = draft.publish(&path);
+        }
+        drop(held);
+        renamed.map_err(|error| call.io("rename into place", &path, &error))?;
+        self.folders.sync(folder).map_err(|error| call.io("sync", folder, &error))?;
+        Ok(true)
     }
 
     pub(super) fn delete(&self, call: Call<'_>, deadline: Instant) -> Result<(), BucketError> {
         let folder = self.unlink(call, deadline)?;
-        self.tidy(call, folder.into_iter().collect())
+        self.tidy(call, folder.into_iter().collect(), deadline)
     }
 
     pub(super) fn delete_many(&self, keys: &[String], deadline: Instant) -> Result<(), BucketError> {
@@ -207,7 +202,7 @@ impl Store {
         for key in keys {
             folders.extend(self.unlink(Call { operation: "delete_many", key }, deadline)?);
         }
-        self.tidy(Call { operation: "delete_many", key: "" }, folders)
+        self.tidy(Call { operation: "delete_many", key: "" }, folders, deadline)
     }
 
     /// Removes the file; answers its folder when there was one.
@@ -224,8 +219,9 @@ impl Store {
     }
 
     /// After removals from these folders: drops those that are empty now, and makes the rest durable, each once.
-    fn tidy(&self, call: Call<'_>, folders: BTreeSet<PathBuf>) -> Result<(), BucketError> {
-        let stay: BTreeSet<&Path> = folders.iter().map(|folder| self.folders.remove_empty(folder)).collect();
+    fn tidy(&self, call: Call<'_>, folders: BTreeSet<PathBuf>, deadline: Instant) -> Result<(), BucketError> {
+        let stay: BTreeSet<&Path> =
+            folders.iter().map(|folder| self.folders.remove_empty(folder, deadline)).collect();
         for folder in stay {
             sync_folder(folder).map_err(|error| call.io("sync", folder, &error))?;
         }

@@ -39,11 +39,12 @@ async fn deleting_the_last_object_leaves_no_folder() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writers_and_deleters_of_one_folder_do_not_fail_each_other() {
-    let (_folder, bucket) = bucket().await;
-    let bucket = Arc::new(bucket);
+    let (folder, bucket) = bucket().await;
+    // Two openers are to each other as two processes.
+    let openers = [Arc::new(bucket), Arc::new(LocalBucket::open(folder.path()).await.unwrap())];
     let mut tasks = tokio::task::JoinSet::new();
     for task in 0..8 {
-        let bucket = Arc::clone(&bucket);
+        let bucket = Arc::clone(&openers[task % 2]);
         tasks.spawn(async move {
             let key = format!("deep/er/{task}");
             for _ in 0..50 {
