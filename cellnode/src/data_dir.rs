@@ -167,7 +167,7 @@ fn read_or_make_identity(root: &Path) -> Result<Incarnation, DataDirError> {
 ///
 /// # Errors
 /// The file system's.
-pub fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("tmp");
     let mut file = File::create(&temporary)?;
     file.write_all(bytes)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_bucket::{Bucket, Commit, Guard, Version};
+use holdfast_bucket::{Bucket, Commit, Version};
 use holdfast_core::lease::{FenceCause, LeaseEffect, LeaseEvent, LeaseKeeper, LeaseRecord, LeaseTiming};
 use holdfast_core::store::{self, Answer};
 use holdfast_records::{Key, NodeLease, Record, RecordError};
@@ -190,11 +190,7 @@ impl LeaseLoop {
         deadline_ms: u64,
     ) -> Answer<Version> {
         let body = Bytes::from((self.describe)(write_id, expires_ms).encode());
-        let guard = match guard {
-            store::Guard::Absent => Guard::Absent,
-            store::Guard::Match(version) => Guard::Match(version),
-        };
-        let put = self.bucket.put_if(&self.key, body, guard, deadline_ms);
+        let put = self.bucket.put_if(&self.key, body, guard.into(), deadline_ms);
         let commit = tokio::time::timeout(Duration::from_millis(deadline_ms), put).await;
         match commit {
             Ok(Commit::Applied(version)) => {

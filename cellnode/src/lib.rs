@@ -6,6 +6,7 @@
 
 mod activation;
 mod authority;
+mod backoff;
 mod blocking;
 mod cells;
 mod clock;

@@ -2,10 +2,9 @@
 //! mean is decided by [`Claim`] and [`Release`].
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_bucket::{Bucket, BucketError, Commit, Guard, Version};
+use holdfast_bucket::{Bucket, BucketError, Commit, Version};
 use holdfast_core::ownership::{
     Claim, ClaimEffect, ClaimEvent, ClaimOutcome, Claimant, Intent, LeaseView, OwnerState, OwnerView,
     Protocol, Release, ReleaseEffect, ReleaseEvent, ReleaseOutcome,
@@ -14,12 +13,15 @@ use holdfast_core::store::{self, Answer};
 use holdfast_records::{Key, NodeLease, OwnerRecord, Record, RecordError, cell_prefix};
 use holdfast_types::{CellName, NodeName};
 
+use crate::backoff::Backoff;
 use crate::{clock, random};
 
 /// How long one conditional write of an owner record may take, its retries included, in milliseconds.
 const WRITE_DEADLINE_MS: u64 = 5_000;
 /// Reads of one record before a claim is told that it cannot be read.
 const READ_ATTEMPTS: u32 = 4;
+/// Between them: 150 ms doubling to 600 ms.
+const READ_PAUSES: Backoff = Backoff::new(150, 2);
 
 /// A record could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -167,11 +169,7 @@ impl Owners {
     ) -> Answer<Version> {
         let key = Key::Owner(cell.clone()).to_string();
         let body = Bytes::from(record(owner).encode());
-        let guard = match guard {
-            store::Guard::Absent => Guard::Absent,
-            store::Guard::Match(version) => Guard::Match(version),
-        };
-        match self.records.put_if(&key, body, guard, WRITE_DEADLINE_MS).await {
+        match self.records.put_if(&key, body, guard.into(), WRITE_DEADLINE_MS).await {
             Commit::Applied(version) => Answer::Applied(version),
             Commit::Rejected => Answer::Rejected,
             Commit::Unknown(error) => {
@@ -185,8 +183,7 @@ impl Owners {
 async fn pause_after(error: &OwnerReadError, what: &str, attempt: u32) {
     tracing::debug!(what, %error, attempt, "a record could not be read");
     if attempt + 1 < READ_ATTEMPTS {
-        let pause = 100_u64 << attempt;
-        tokio::time::sleep(Duration::from_millis(pause + u64::from(random::byte()) * pause / 512)).await;
+        READ_PAUSES.pause(attempt).await;
     }
 }
 

@@ -2,7 +2,6 @@
 //! at once.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,13 +13,14 @@ use holdfast_core::gate::GateEvent;
 use holdfast_core::lease::{FenceCause, LeaseTiming};
 use holdfast_records::{NodeLease, NodeLoad, Record};
 use holdfast_rpc::{PROTOCOL, ProcessIdentity, Role};
+use holdfast_telemetry::program::write_ready;
 use holdfast_telemetry::{MeteredBucket, Readiness, metrics};
 use holdfast_types::{HostId, Millis, WriteId};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot, watch};
 
 use crate::config::Config;
-use crate::data_dir::{DataDir, write_synced};
+use crate::data_dir::DataDir;
 use crate::host::Host;
 use crate::lease::{Describe, LeaseEnd, LeaseLoop};
 use crate::node::Node;
@@ -58,6 +58,13 @@ pub struct Addresses {
     pub internal: SocketAddr,
     /// Metrics and health.
     pub admin: SocketAddr,
+}
+
+impl Addresses {
+    /// What the ready file says.
+    fn as_json(self) -> serde_json::Value {
+        serde_json::json!({ "internal": self.internal.to_string(), "admin": self.admin.to_string() })
+    }
 }
 
 /// A node that is about to run.
@@ -116,7 +123,7 @@ impl Service {
         });
         let mut ticker = tokio::spawn(tick(Arc::clone(&node)));
         if let Some(path) = &node.config.ready_file {
-            write_ready(path, addresses)?;
+            write_ready(path, &addresses.as_json())?;
         }
         if let Some(ready) = ready {
             // Whoever started the node may not care.
@@ -239,15 +246,6 @@ fn readiness(node: &Node) -> Readiness {
     } else {
         Readiness::NotReady("the lease is not held".into())
     }
-}
-
-fn write_ready(path: &Path, addresses: Addresses) -> Result<()> {
-    let ready = serde_json::json!({
-        "internal": addresses.internal.to_string(),
-        "admin": addresses.admin.to_string(),
-    });
-    write_synced(path, ready.to_string().as_bytes())
-        .with_context(|| format!("cannot write `{}`", path.display()))
 }
 
 async fn tick(node: Arc<Node>) {

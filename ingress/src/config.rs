@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser};
 use holdfast_bucket::BucketArgs;
 use holdfast_types::NodeName;
+use humantime::parse_duration;
 
 use crate::AuthMode;
 
@@ -83,39 +84,9 @@ impl Config {
     }
 }
 
-/// Reads `10s`, `500ms`, `2min`, `1h`.
-///
-/// # Errors
-/// A text without a number or with another unit.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: u64 =
-        number.parse().map_err(|_| format!("`{text}` is not a duration; write `10s` or `500ms`"))?;
-    let unit_ms = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" | "min" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(format!("`{text}` has no unit; write `{number}s` or `{number}ms`")),
-    };
-    let millis = number.checked_mul(unit_ms).ok_or_else(|| format!("`{text}` is too long a duration"))?;
-    Ok(Duration::from_millis(millis))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_duration_has_a_unit() {
-        assert_eq!(parse_duration("10s"), Ok(Duration::from_secs(10)));
-        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(parse_duration("2min"), Ok(Duration::from_secs(120)));
-        for bad in ["", "10", "s", "-1s", "1.5s", "10 s", "99999999999999999h"] {
-            assert!(parse_duration(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn the_embedded_configuration_is_the_default_one() {

@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,6 +13,7 @@ use holdfast_routing::{Router, RouterOptions};
 use holdfast_rpc::tokens::TokenVerifier;
 use holdfast_rpc::{CellClient, ProcessIdentity, Role, identity};
 use holdfast_telemetry::Readiness;
+use holdfast_telemetry::program::write_ready;
 use holdfast_types::SessionId;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
@@ -40,6 +40,13 @@ pub struct Addresses {
     pub public: SocketAddr,
     /// Metrics and health.
     pub admin: SocketAddr,
+}
+
+impl Addresses {
+    /// What the ready file says.
+    fn as_json(self) -> serde_json::Value {
+        serde_json::json!({ "public": self.public.to_string(), "admin": self.admin.to_string() })
+    }
 }
 
 /// An ingress that is about to run.
@@ -78,7 +85,7 @@ impl Service {
             })
         });
         if let Some(path) = &config.ready_file {
-            write_ready(path, addresses)?;
+            write_ready(path, &addresses.as_json())?;
         }
         if let Some(ready) = ready {
             // Whoever started the ingress may not care.
@@ -151,15 +158,4 @@ fn readiness(is_draining: &AtomicBool) -> Readiness {
     } else {
         Readiness::Ready
     }
-}
-
-/// Whoever reads the file sees all of it or none.
-fn write_ready(path: &Path, addresses: Addresses) -> Result<()> {
-    let Addresses { public, admin } = addresses;
-    let ready = serde_json::json!({ "public": public.to_string(), "admin": admin.to_string() });
-    let failed = || format!("cannot write `{}`", path.display());
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".tmp");
-    std::fs::write(&temporary, ready.to_string()).with_context(failed)?;
-    std::fs::rename(&temporary, path).with_context(failed)
 }

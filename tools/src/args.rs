@@ -1,29 +1,10 @@
 //! Parsers and options that several commands share.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use holdfast_bucket::{BucketArgs, Buckets};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
-
-/// Reads `90s`, `12h`, `30d`, `4w`.
-pub fn parse_lifetime(text: &str) -> Result<Duration, String> {
-    let days = |number: &str, days: u64| {
-        let number: u64 =
-            number.parse().map_err(|_| format!("`{text}` is not a duration; write `12h` or `30d`"))?;
-        let seconds =
-            number.checked_mul(days * 86_400).ok_or_else(|| format!("`{text}` is too long a duration"))?;
-        Ok(Duration::from_secs(seconds))
-    };
-    if let Some(number) = text.strip_suffix('d') {
-        days(number, 1)
-    } else if let Some(number) = text.strip_suffix('w') {
-        days(number, 7)
-    } else {
-        holdfast_cellnode::config::parse_duration(text)
-    }
-}
 
 /// What a path in a `file://` URL may not hold as it is.
 const IN_FILE_URL: &AsciiSet = &CONTROLS.add(b'%').add(b' ').add(b'?').add(b'#');
@@ -58,17 +39,6 @@ fn file_directory(url: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_lifetime_may_be_days() {
-        assert_eq!(parse_lifetime("30d"), Ok(Duration::from_secs(30 * 86_400)));
-        assert_eq!(parse_lifetime("2w"), Ok(Duration::from_secs(14 * 86_400)));
-        assert_eq!(parse_lifetime("90s"), Ok(Duration::from_secs(90)));
-        assert_eq!(parse_lifetime("5min"), Ok(Duration::from_secs(300)));
-        for bad in ["", "d", "-1d", "1.5d", "30", "99999999999999999999d", "9999999999999999999w"] {
-            assert!(parse_lifetime(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn a_file_url_leads_back_to_its_directory() {

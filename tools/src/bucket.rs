@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::diagnose::{Check, store_checks};
 use crate::output::Output;
-use crate::process::{Signals, raise_file_limit, write_ready};
+use crate::process::{Signals, raise_file_limit, unless_again, write_ready};
 
 /// What can be done with buckets.
 #[derive(Debug, Subcommand)]
@@ -77,7 +77,7 @@ async fn probe_stores(bucket: &BucketArgs, output: Output) -> Result<()> {
 impl Serve {
     async fn run(self, output: Output) -> Result<()> {
         let (access_key, secret_key) = (key("AWS_ACCESS_KEY_ID")?, key("AWS_SECRET_ACCESS_KEY")?);
-        let mut signals = Signals::take()?;
+        let mut signals = Signals::take().context("signals cannot be handled")?;
         raise_file_limit();
         let bucket = LocalBucket::open(self.dir.clone()).await?;
         let listener = TcpListener::bind(&self.listen).await.with_context(|| {
@@ -105,7 +105,7 @@ impl Serve {
             ended = &mut server => return Ok(ended?),
         }
         drop(stop);
-        Ok(signals.unless_again(server).await?)
+        Ok(unless_again(&mut signals, server).await?)
     }
 
     fn announce(&self, address: std::net::SocketAddr, output: Output) -> Result<()> {

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use holdfast_cellnode::{Exit, config::parse_duration};
+use holdfast_cellnode::Exit;
+use holdfast_cellnode::config::parse_lease_ttl;
 use holdfast_types::NodeName;
 use serde_json::json;
 
 use crate::fleet::{Fleet, FleetOptions, NodeEnded};
 use crate::output::{Output, count};
-use crate::process::{Signals, raise_file_limit, write_ready};
+use crate::process::{Signals, raise_file_limit, unless_again, write_ready};
 
 /// Attempts to start a fenced node again: its old session may still be letting go of the directory.
 const RESTARTS: u32 = 20;
@@ -38,18 +39,11 @@ pub struct Dev {
     ready_file: Option<PathBuf>,
 }
 
-/// As a cellnode reads it.
-fn parse_lease_ttl(text: &str) -> Result<Duration, String> {
-    let ttl = parse_duration(text)?;
-    let range = Duration::from_secs(1)..=Duration::from_secs(600);
-    if range.contains(&ttl) { Ok(ttl) } else { Err(format!("`{text}` is not between 1s and 10min")) }
-}
-
 impl Dev {
     /// Runs until a signal, and returns the exit code.
     pub async fn run(self, output: Output) -> Result<u8> {
         let started = Instant::now();
-        let mut signals = Signals::take()?;
+        let mut signals = Signals::take().context("signals cannot be handled")?;
         raise_file_limit();
         let options = FleetOptions {
             dir: self.dir.clone(),
@@ -95,7 +89,7 @@ impl Dev {
             }
         }
         eprintln!("holdfast: draining; press Ctrl-C again to stop at once");
-        signals.unless_again(fleet.stop()).await?;
+        unless_again(signals, fleet.stop()).await?;
         Ok(0)
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
 use holdfast_bucket::{BucketArgs, Buckets};
-use holdfast_cellnode::config::parse_duration;
 use holdfast_records::NodeLease;
 use holdfast_types::{NodeName, SessionId};
+use humantime::parse_duration;
 use serde_json::{Value, json};
 
 use crate::args::open_existing;

@@ -9,9 +9,10 @@ use holdfast_bucket::BucketArgs;
 use holdfast_rpc::tokens::{CellPattern, Claims, TokenVerifier, mint};
 use holdfast_rpc::{Access, identity};
 use holdfast_types::CellName;
+use humantime::parse_duration;
 use serde_json::json;
 
-use crate::args::{open_existing, parse_lifetime};
+use crate::args::open_existing;
 use crate::output::{Output, span};
 
 /// Longest lifetime: a token cannot be revoked, except together with all others of its key.
@@ -29,7 +30,7 @@ pub enum Token {
         #[arg(long)]
         read_only: bool,
         /// How long it is valid: `90s`, `12h`, `30d`.
-        #[arg(long, default_value = "30d", value_parser = parse_lifetime, value_name = "TIME")]
+        #[arg(long, default_value = "30d", value_parser = parse_duration, value_name = "TIME")]
         expires: Duration,
         /// Where the bucket is.
         #[command(flatten)]

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -11,12 +10,14 @@ use holdfast_bucket::{Bucket, BucketError, ByteRange, ErrorKind, Version};
 use tempfile::NamedTempFile;
 
 use super::RestoreError;
-use crate::random;
+use crate::backoff::Backoff;
 
 /// Longest object that is held in memory, in bytes. With eight downloads ahead a restore holds at most 8 MiB.
 pub(super) const MEMORY_LEN_MAX: u64 = 1 << 20;
 /// Attempts to get further with one object before giving up.
 const ATTEMPTS: u32 = 6;
+/// Between them: 100 ms doubling to 1.6 s.
+const PAUSES: Backoff = Backoff::new(100, 4);
 
 /// A downloaded object.
 #[derive(Debug)]
@@ -105,7 +106,6 @@ async fn pause_or_fail(error: BucketError, attempt: u32) -> Result<(), BucketErr
     if !error.kind.is_transient() {
         return Err(error);
     }
-    let pause = 100_u64 << attempt.min(4);
-    tokio::time::sleep(Duration::from_millis(pause + u64::from(random::byte()))).await;
+    PAUSES.pause(attempt).await;
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! A conditional write's condition and its three answers.
 
+use holdfast_core::store;
+
 use crate::{BucketError, Version};
 
 /// What must hold for a conditional write to be applied.
@@ -9,6 +11,15 @@ pub enum Guard {
     Absent,
     /// The key exists at this version.
     Match(Version),
+}
+
+impl From<store::Guard<Version>> for Guard {
+    fn from(guard: store::Guard<Version>) -> Self {
+        match guard {
+            store::Guard::Absent => Self::Absent,
+            store::Guard::Match(version) => Self::Match(version),
+        }
+    }
 }
 
 /// The answer to a conditional write.

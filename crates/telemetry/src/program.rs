@@ -1,6 +1,8 @@
 //! What every program's `main` does around its service: options of the log, telemetry from the first line to the flush,
-//! signals, the limit of open files, and the exit code.
+//! signals, the limit of open files, the ready file, and the exit code.
 
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -37,7 +39,7 @@ where
     };
     let code = runtime.block_on(async {
         // Before anything else: a signal that comes during the start must not kill the process.
-        let signals = Signals::take();
+        let signals = Signals::take().ok();
         let LogArgs { log_format, log } = log;
         let options =
             TelemetryOptions { service_name: program.into(), instance, log_format, log_filter: log };
@@ -61,19 +63,23 @@ where
 }
 
 /// SIGTERM and SIGINT, also as process 1 of a container.
-struct Signals {
+#[derive(Debug)]
+pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
-    /// None where the system has no handlers to give; then the default action ends the process.
-    fn take() -> Option<Self> {
-        let take = |kind| signal(kind).ok();
-        Some(Self { terminate: take(SignalKind::terminate())?, interrupt: take(SignalKind::interrupt())? })
+    /// Takes both signals over from their default, which ends the process.
+    ///
+    /// # Errors
+    /// The system has no handlers to give; then the default stays.
+    pub fn take() -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    async fn next(&mut self) {
+    /// Resolves at the next one.
+    pub async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -81,7 +87,7 @@ impl Signals {
     }
 }
 
-/// Resolves on the first signal. A second one ends the process at once.
+/// Resolves on the first signal. A second one ends the process at once. Without handlers the default does it all.
 async fn terminated(signals: Option<Signals>) {
     let Some(mut signals) = signals else { return std::future::pending().await };
     signals.next().await;
@@ -100,5 +106,43 @@ pub fn raise_file_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum && setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_err() {
         eprintln!("the limit of open files stays as it is");
+    }
+}
+
+/// The ready file could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("the ready file `{path}` cannot be written: {source}")]
+pub struct ReadyFileError {
+    /// The file.
+    path: String,
+    /// Why.
+    source: io::Error,
+}
+
+/// Writes what a supervisor waits for, as JSON. Whoever reads the file sees all of it or none.
+///
+/// # Errors
+/// [`ReadyFileError`] with the path.
+pub fn write_ready(path: &Path, ready: &serde_json::Value) -> Result<(), ReadyFileError> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    std::fs::write(&temporary, ready.to_string())
+        .and_then(|()| std::fs::rename(&temporary, path))
+        .map_err(|source| ReadyFileError { path: path.display().to_string(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ready_file_is_whole_and_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ready");
+        write_ready(&path, &serde_json::json!({ "s3": "127.0.0.1:9" })).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), r#"{"s3":"127.0.0.1:9"}"#);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let error = write_ready(&folder.path().join("no/ready"), &serde_json::Value::Null).unwrap_err();
+        assert!(error.to_string().contains("no/ready"), "{error}");
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
-use holdfast_cellnode::config::parse_duration;
 use holdfast_sql::{Engine, EngineOptions, Outcome, SqlCall, SqlRuntime, SqlRuntimeOptions};
 use holdfast_types::{CellName, Epoch, Millis, Txid};
+use humantime::parse_duration;
 use serde_json::json;
 
 use super::Place;

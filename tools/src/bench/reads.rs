@@ -4,24 +4,25 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use holdfast_cellnode::config::parse_duration;
+use humantime::parse_duration;
 use serde_json::json;
 
 use super::load::{self, Connection, Target};
 use super::{Line, Place, echo, table};
 use crate::output::Output;
 
-/// Connections at once, in one run each.
-const CONNECTIONS: [usize; 2] = [1, 64];
 /// The least share of the floor that is good.
 const SHARE_MIN: f64 = 0.5;
 
 /// Options of `bench reads`.
 #[derive(Debug, clap::Args)]
 pub struct Reads {
-    /// Time of each run; there are four.
+    /// Time of each run; there are two for each number of connections.
     #[arg(long, default_value = "5s", value_parser = parse_duration)]
     time: Duration,
+    /// Connections at once, in one run each.
+    #[arg(long, default_value = "1,64", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=4096))]
+    connections: Vec<u16>,
     #[command(flatten)]
     place: Place,
 }
@@ -42,7 +43,7 @@ impl Reads {
         let (address, server) = echo::start().await?;
         let echo = Target { address, path: "/echo".into(), body: answer };
         let mut lines: Vec<Line> = Vec::new();
-        for connections in CONNECTIONS {
+        for connections in self.connections.into_iter().map(usize::from) {
             let floor = load::run(vec![echo.clone(); connections], self.time).await?;
             let reads = load::run(vec![read.clone(); connections], self.time).await?;
             lines.push(floor.line(format!("echo, connections: {connections}"), None));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use bytes::Bytes;
 use holdfast_bucket::{Bucket, BucketArgs, Commit, Guard};
-use holdfast_cellnode::config::parse_duration;
+use humantime::parse_duration;
 use serde_json::json;
 
 use super::load::{self, Connection, Measured, Target};
