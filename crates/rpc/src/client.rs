@@ -3,6 +3,7 @@
 
 mod channel;
 mod download;
+mod link;
 mod nodes;
 mod pool;
 mod send;

@@ -5,13 +5,14 @@
 mod call;
 mod client;
 mod convert;
+mod grpc;
 mod host;
 pub mod identity;
 pub mod limits;
+mod ping;
 mod proto;
 mod server;
 pub mod tokens;
-mod trace;
 
 #[cfg(test)]
 mod tests;

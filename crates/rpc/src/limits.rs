@@ -23,6 +23,10 @@ pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(5);
 pub(crate) const PING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Requests at a time on one connection.
 pub(crate) const STREAMS_MAX: u32 = 1024;
+/// Requests at a time on a connection whose server has not said how many it takes.
+pub(crate) const STREAMS_BEFORE_SETTINGS: usize = 100;
+/// Largest headers of one request, in bytes: those of users travel in the message.
+pub(crate) const HEADERS_LEN_MAX: u32 = 16 * 1024;
 /// Bytes that a peer may send ahead on one stream.
 pub(crate) const STREAM_WINDOW_LEN: u32 = 1024 * 1024;
 /// Bytes that a peer may send ahead on one connection.

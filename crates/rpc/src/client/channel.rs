@@ -1,4 +1,5 @@
-//! One HTTP/2 connection to one session, and what is known of a request that failed on it.
+//! One HTTP/2 connection to one session for what streams and for what is seldom asked, by hyper and tonic; and what is
+//! known of a request that failed on a connection.
 
 use std::error::Error as _;
 use std::future::Future;
@@ -13,9 +14,11 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tower::Service;
 
 use super::Peer;
+use super::pool::Pooled;
 use super::upload::{Held, Outgoing};
 use crate::identity::{ProcessIdentity, Role, server_name};
 use crate::limits;
@@ -37,31 +40,28 @@ pub(super) struct Channel {
     sender: SendRequest<Outgoing>,
 }
 
-impl Channel {
-    /// Connects, with the session pinned by the name that its certificate must have.
-    pub(super) async fn connect(peer: &Peer, identity: &ProcessIdentity) -> Result<Self, String> {
-        match tokio::time::timeout(limits::CONNECT_TIMEOUT, Self::open(peer, identity)).await {
-            Ok(Ok(channel)) => Ok(channel),
-            Ok(Err(reason)) => Err(format!("cannot reach {peer}: {reason}")),
-            Err(_) => {
-                let limit = limits::CONNECT_TIMEOUT;
-                Err(format!("cannot reach {peer}: no connection within {limit:?}"))
-            }
-        }
+/// Connects, with the session pinned by the name that its certificate must have.
+pub(super) async fn shake_hands(
+    peer: &Peer,
+    identity: &ProcessIdentity,
+) -> Result<TlsStream<TcpStream>, String> {
+    let tcp = TcpStream::connect(&peer.address).await.map_err(|e| format!("connect: {e}"))?;
+    tcp.set_nodelay(true).map_err(|e| format!("TCP_NODELAY: {e}"))?;
+    let name = ServerName::try_from(server_name(Role::Cellnode, peer.session))
+        .expect("32 hex digits and fixed labels are a DNS name");
+    let tls = TlsConnector::from(identity.client_config())
+        .connect(name, tcp)
+        .await
+        .map_err(|e| format!("TLS: {e}"))?;
+    if tls.get_ref().1.alpn_protocol() != Some(b"h2") {
+        return Err("TLS: the peer does not speak HTTP/2".into());
     }
+    Ok(tls)
+}
 
+impl Pooled for Channel {
     async fn open(peer: &Peer, identity: &ProcessIdentity) -> Result<Self, String> {
-        let tcp = TcpStream::connect(&peer.address).await.map_err(|e| format!("connect: {e}"))?;
-        tcp.set_nodelay(true).map_err(|e| format!("TCP_NODELAY: {e}"))?;
-        let name = ServerName::try_from(server_name(Role::Cellnode, peer.session))
-            .expect("32 hex digits and fixed labels are a DNS name");
-        let tls = TlsConnector::from(identity.client_config())
-            .connect(name, tcp)
-            .await
-            .map_err(|e| format!("TLS: {e}"))?;
-        if tls.get_ref().1.alpn_protocol() != Some(b"h2") {
-            return Err("TLS: the peer does not speak HTTP/2".into());
-        }
+        let tls = shake_hands(peer, identity).await?;
         let (sender, connection) = Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .keep_alive_interval(limits::PING_INTERVAL)
@@ -81,7 +81,7 @@ impl Channel {
         Ok(Self { sender })
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }
 }
@@ -112,7 +112,8 @@ impl Service<http::Request<tonic::body::Body>> for Channel {
             answer.await.map_err(|mut failed| {
                 let returned = failed.take_message().is_some();
                 let error = failed.into_error();
-                if returned || is_unprocessed(&error) {
+                let h2 = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
+                if returned || h2.is_some_and(is_unprocessed) {
                     ChannelError::NeverSent(describe(&error))
                 } else {
                     ChannelError::MayHaveRun(describe(&error))
@@ -122,16 +123,23 @@ impl Service<http::Request<tonic::body::Body>> for Channel {
     }
 }
 
+impl From<h2::Error> for ChannelError {
+    fn from(error: h2::Error) -> Self {
+        if is_unprocessed(&error) {
+            Self::NeverSent(error.to_string())
+        } else {
+            Self::MayHaveRun(error.to_string())
+        }
+    }
+}
+
 /// Whether the peer said that it did not and will not process the request: `REFUSED_STREAM` (RFC 9113, 8.7), or a
 /// `GOAWAY` that names an earlier stream as its last (6.8). h2 fails a stream with the peer's `GOAWAY` only when the
 /// stream is above that last one or was not opened any more; those below it end with the connection's own error. A test
 /// holds it to that.
-fn is_unprocessed(error: &hyper::Error) -> bool {
-    let h2 = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
-    h2.is_some_and(|h2| {
-        let is_refused = h2.is_reset() && h2.reason() == Some(h2::Reason::REFUSED_STREAM);
-        h2.is_remote() && (is_refused || h2.is_go_away())
-    })
+fn is_unprocessed(error: &h2::Error) -> bool {
+    let is_refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+    error.is_remote() && (is_refused || error.is_go_away())
 }
 
 fn describe(error: &hyper::Error) -> String {

@@ -1,37 +1,51 @@
 //! The body of an answer: pieces until the mark of the end. Without the mark it is broken, and says so.
 
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use futures::Stream as _;
 use http_body::{Frame, SizeHint};
-use tonic::Streaming;
+use tonic::{Status, Streaming};
 
 use super::upload::Interest;
+use crate::grpc::Messages;
 use crate::{BodyError, proto};
 
 pub(super) struct Download {
-    replies: Option<Streaming<proto::CallReply>>,
+    replies: Option<Replies>,
     first: Bytes,
     interest: Option<Interest>,
 }
 
 impl Download {
     /// A body that goes on after the first message.
-    pub(super) fn new(
-        first: Bytes,
-        replies: Option<Streaming<proto::CallReply>>,
-        interest: Option<Interest>,
-    ) -> Self {
+    pub(super) fn new(first: Bytes, replies: Option<Replies>, interest: Option<Interest>) -> Self {
         Self { replies, first, interest }
     }
 }
 
-/// Reads what follows the last message if it is there already, so that closing the stream needs no reset.
-pub(super) fn finish(mut replies: Streaming<proto::CallReply>) {
-    let mut cx = Context::from_waker(std::task::Waker::noop());
-    let _ = Pin::new(&mut replies).poll_next(&mut cx);
+/// The messages of an answer, as they come from either kind of connection.
+pub(super) enum Replies {
+    /// Of a call in one message.
+    Whole(Messages<proto::CallReply>),
+    /// Of a call that streams.
+    Streaming(Streaming<proto::CallReply>),
+}
+
+impl Replies {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<proto::CallReply, Status>>> {
+        match self {
+            Self::Whole(replies) => Pin::new(replies).poll_next(cx),
+            Self::Streaming(replies) => Pin::new(replies).poll_next(cx),
+        }
+    }
+
+    /// Reads what follows the last message if it is there already, so that closing the stream needs no reset.
+    pub(super) fn finish(mut self) {
+        let mut cx = Context::from_waker(Waker::noop());
+        let _ = self.poll_next(&mut cx);
+    }
 }
 
 impl http_body::Body for Download {
@@ -48,13 +62,13 @@ impl http_body::Body for Download {
         }
         loop {
             let Some(replies) = &mut this.replies else { return Poll::Ready(None) };
-            let broken = match ready!(Pin::new(replies).poll_next(cx)) {
+            let broken = match ready!(replies.poll_next(cx)) {
                 Some(Ok(proto::CallReply { head: _, refusal: None, chunk, end, proceed })) => {
                     if let (true, Some(interest)) = (proceed, &this.interest) {
                         interest.held().proceed();
                     }
                     if end && let Some(replies) = this.replies.take() {
-                        finish(replies);
+                        replies.finish();
                     }
                     if chunk.is_empty() {
                         continue;

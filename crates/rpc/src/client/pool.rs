@@ -1,5 +1,6 @@
-//! Connections by session. One connection is made at a time per session; those who waited for one that failed share
-//! the failure instead of trying one after the other.
+//! Connections by session: some for calls in one message, one for everything that streams, so that no small call waits
+//! behind a large body. Each is made once at a time; those who waited for one that failed share the failure instead of
+//! trying one after the other.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +11,7 @@ use tokio::time::Instant;
 
 use super::Peer;
 use super::channel::Channel;
+use super::link::Link;
 use crate::identity::ProcessIdentity;
 use crate::limits;
 
@@ -20,12 +22,33 @@ pub(super) struct Pool {
     entries: Mutex<HashMap<SessionId, Arc<Entry>>>,
 }
 
+/// A kind of connection.
+pub(super) trait Pooled: Clone + Sized {
+    /// Connects, with the session pinned by the name that its certificate must have.
+    async fn open(peer: &Peer, identity: &ProcessIdentity) -> Result<Self, String>;
+
+    /// Whether no new call can be made on it.
+    fn is_closed(&self) -> bool;
+}
+
 struct Entry {
     address: String,
     used_ms: AtomicU64,
-    ready: Mutex<Option<Channel>>,
+    link: Slot<Link>,
+    channel: Slot<Channel>,
+}
+
+/// Place for one connection.
+struct Slot<T> {
+    ready: Mutex<Option<T>>,
     /// Held while connecting; remembers the last failure.
     connecting: tokio::sync::Mutex<Option<Failure>>,
+}
+
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
+        Self { ready: Mutex::new(None), connecting: tokio::sync::Mutex::new(None) }
+    }
 }
 
 struct Failure {
@@ -47,33 +70,14 @@ impl Pool {
         }
     }
 
-    /// A live connection to the session, made now when there is none.
+    /// A live connection to the session for calls in one message, made now when there is none.
+    pub(super) async fn link(&self, peer: &Peer) -> Result<Link, String> {
+        self.entry(peer).link.get(peer, &self.identity).await
+    }
+
+    /// A live connection to the session for everything else, made now when there is none.
     pub(super) async fn channel(&self, peer: &Peer) -> Result<Channel, String> {
-        let entry = self.entry(peer);
-        if let Some(channel) = entry.live() {
-            return Ok(channel);
-        }
-        let asked = Instant::now();
-        let mut failure = entry.connecting.lock().await;
-        if let Some(channel) = entry.live() {
-            return Ok(channel);
-        }
-        if let Some(Failure { at, reason }) = &*failure
-            && *at >= asked
-        {
-            return Err(reason.clone());
-        }
-        match Channel::connect(peer, &self.identity).await {
-            Ok(channel) => {
-                *lock(&entry.ready) = Some(channel.clone());
-                *failure = None;
-                Ok(channel)
-            }
-            Err(reason) => {
-                *failure = Some(Failure { at: Instant::now(), reason: reason.clone() });
-                Err(reason)
-            }
-        }
+        self.entry(peer).channel.get(peer, &self.identity).await
     }
 
     fn entry(&self, peer: &Peer) -> Arc<Entry> {
@@ -94,8 +98,8 @@ impl Pool {
         let entry = Arc::new(Entry {
             address: peer.address.clone(),
             used_ms: AtomicU64::new(now_ms),
-            ready: Mutex::new(None),
-            connecting: tokio::sync::Mutex::new(None),
+            link: Slot::default(),
+            channel: Slot::default(),
         });
         entries.insert(peer.session, Arc::clone(&entry));
         entry
@@ -112,12 +116,50 @@ impl Pool {
     }
 }
 
-impl Entry {
-    fn live(&self) -> Option<Channel> {
+impl<T: Pooled> Slot<T> {
+    async fn get(&self, peer: &Peer, identity: &ProcessIdentity) -> Result<T, String> {
+        if let Some(live) = self.live() {
+            return Ok(live);
+        }
+        let asked = Instant::now();
+        let mut failure = self.connecting.lock().await;
+        if let Some(live) = self.live() {
+            return Ok(live);
+        }
+        if let Some(Failure { at, reason }) = &*failure
+            && *at >= asked
+        {
+            return Err(reason.clone());
+        }
+        match connect(peer, identity).await {
+            Ok(live) => {
+                *lock(&self.ready) = Some(T::clone(&live));
+                *failure = None;
+                Ok(live)
+            }
+            Err(reason) => {
+                *failure = Some(Failure { at: Instant::now(), reason: reason.clone() });
+                Err(reason)
+            }
+        }
+    }
+
+    fn live(&self) -> Option<T> {
         let mut ready = lock(&self.ready);
-        if ready.as_ref().is_some_and(Channel::is_closed) {
+        if ready.as_ref().is_some_and(T::is_closed) {
             *ready = None;
         }
         ready.clone()
+    }
+}
+
+async fn connect<T: Pooled>(peer: &Peer, identity: &ProcessIdentity) -> Result<T, String> {
+    match tokio::time::timeout(limits::CONNECT_TIMEOUT, T::open(peer, identity)).await {
+        Ok(Ok(live)) => Ok(live),
+        Ok(Err(reason)) => Err(format!("cannot reach {peer}: {reason}")),
+        Err(_) => {
+            let limit = limits::CONNECT_TIMEOUT;
+            Err(format!("cannot reach {peer}: no connection within {limit:?}"))
+        }
     }
 }

@@ -2,21 +2,24 @@
 
 use std::error::Error as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use futures::future::Either;
+use futures::StreamExt as _;
 use holdfast_types::{CellName, Epoch, Position, Txid};
 use http::{Uri, request};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, Full};
 use tokio::time::{Instant, timeout_at};
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Request, Status};
 
 use super::channel::{Channel, ChannelError};
-use super::download::{Download, finish};
+use super::download::{Download, Replies};
+use super::link::Link;
 use super::pool::Pool;
 use super::upload::{Held, Interest, Parts};
 use super::{ForwardError, Peer};
+use crate::grpc::{self, Messages};
 use crate::proto::cell_service_client::CellServiceClient;
 use crate::{Access, Body, CallError, CellCall, CellReply, convert, limits, proto};
 
@@ -61,10 +64,8 @@ impl Envelope {
         Some(Box::new(CellCall { cell, access, request, deadline }))
     }
 
-    fn grpc<T>(&self, message: T) -> Request<T> {
-        let mut request = Request::new(message);
-        request.set_timeout(self.deadline.saturating_duration_since(Instant::now()));
-        request
+    fn wait(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
     }
 }
 
@@ -73,15 +74,29 @@ pub(super) async fn send(pool: &Pool, peer: &Peer, call: CellCall) -> Result<Cel
     let (parts, body) = request.into_parts();
     let envelope = Envelope { cell, access, parts, deadline };
     let cargo = load(body, deadline).await?;
-    let channel = match timeout_at(deadline, pool.channel(peer)).await {
-        Ok(Ok(channel)) => channel,
-        Ok(Err(reason)) => return Err(never_sent(reason, envelope, &cargo)),
-        Err(_) => return Err(never_sent("not connected before the deadline".into(), envelope, &cargo)),
-    };
-    match timeout_at(deadline, exchange(channel, &envelope, &cargo)).await {
+    let mut is_connected = false;
+    let answered = timeout_at(deadline, async {
+        match &cargo {
+            Cargo::Whole(bytes) => {
+                let link = pool.link(peer).await.map_err(Failure::NeverSent)?;
+                is_connected = true;
+                exchange_whole(&link, &envelope, bytes).await
+            }
+            Cargo::Held(interest) => {
+                let channel = pool.channel(peer).await.map_err(Failure::NeverSent)?;
+                is_connected = true;
+                exchange(channel, &envelope, interest).await
+            }
+        }
+    });
+    let answered = answered.await;
+    match answered {
         Ok(Ok((first, replies))) => receive(first, replies, envelope, cargo),
         Ok(Err(Failure::NeverSent(reason))) => Err(never_sent(reason, envelope, &cargo)),
         Ok(Err(Failure::MayHaveRun(reason))) => Err(ForwardError::MayHaveRun { reason }),
+        Err(_) if !is_connected => {
+            Err(never_sent("not connected before the deadline".into(), envelope, &cargo))
+        }
         Err(_) => {
             Err(ForwardError::MayHaveRun { reason: format!("no answer from {peer} before the deadline") })
         }
@@ -125,13 +140,38 @@ impl From<Status> for Failure {
     }
 }
 
-type Replies = Streaming<proto::CallReply>;
+impl From<ChannelError> for Failure {
+    fn from(error: ChannelError) -> Self {
+        match error {
+            ChannelError::NeverSent(reason) => Self::NeverSent(reason),
+            ChannelError::MayHaveRun(reason) => Self::MayHaveRun(reason),
+        }
+    }
+}
 
-/// Sends, and waits for the first message that is not `proceed`.
+fn no_answer() -> Failure {
+    Failure::MayHaveRun("the node closed without an answer".into())
+}
+
+/// Sends a request in one message, and waits for the first of the answer.
+async fn exchange_whole(
+    link: &Link,
+    envelope: &Envelope,
+    body: &Bytes,
+) -> Result<(proto::CallReply, Replies), Failure> {
+    let head = convert::head_to_wire(&envelope.cell, envelope.access, &envelope.parts);
+    let message = grpc::encode(&proto::CallRequest { head: Some(head), body: body.clone() });
+    let answer = link.call(message, envelope.wait()).await?;
+    let mut replies = Messages::of_answer(answer)?;
+    let first = replies.next().await.ok_or_else(no_answer)??;
+    Ok((first, Replies::Whole(replies)))
+}
+
+/// Sends a request as a stream, and waits for the first message that is not `proceed`.
 async fn exchange(
     channel: Channel,
     envelope: &Envelope,
-    cargo: &Cargo,
+    interest: &Interest,
 ) -> Result<(proto::CallReply, Replies), Failure> {
     // The authority means nothing: the certificate already says who answers.
     let origin = Uri::from_static("https://cellnode.holdfast.internal");
@@ -139,32 +179,16 @@ async fn exchange(
         .max_decoding_message_size(limits::MESSAGE_LEN_MAX)
         .max_encoding_message_size(limits::MESSAGE_LEN_MAX);
     let head = convert::head_to_wire(&envelope.cell, envelope.access, &envelope.parts);
-    let answer = match cargo {
-        Cargo::Whole(bytes) => {
-            let message = proto::CallRequest { head: Some(head), body: bytes.clone() };
-            Either::Left(client.call(envelope.grpc(message)))
-        }
-        Cargo::Held(interest) => {
-            let mut request = envelope.grpc(Parts::new(head, Arc::clone(interest.held())));
-            request.extensions_mut().insert(Arc::clone(interest.held()));
-            Either::Right(client.call_streaming(request))
-        }
-    };
-    let answer: Response<Replies> = match answer {
-        Either::Left(answer) => answer.await?,
-        Either::Right(answer) => answer.await?,
-    };
-    let mut replies = answer.into_inner();
+    let mut request = Request::new(Parts::new(head, Arc::clone(interest.held())));
+    request.set_timeout(envelope.wait());
+    request.extensions_mut().insert(Arc::clone(interest.held()));
+    let mut replies = client.call_streaming(request).await?.into_inner();
     loop {
-        let message = replies.message().await?;
-        let message =
-            message.ok_or_else(|| Failure::MayHaveRun("the node closed without an answer".into()))?;
+        let message = replies.message().await?.ok_or_else(no_answer)?;
         if !message.proceed {
-            return Ok((message, replies));
+            return Ok((message, Replies::Streaming(replies)));
         }
-        if let Cargo::Held(interest) = cargo {
-            interest.held().proceed();
-        }
+        interest.held().proceed();
     }
 }
 
@@ -176,7 +200,7 @@ fn receive(
 ) -> Result<CellReply, ForwardError> {
     let proto::CallReply { head, refusal, chunk, end, proceed: _ } = message;
     if let Some(refusal) = refusal {
-        finish(replies);
+        replies.finish();
         return Err(match convert::refusal_from_wire(refusal) {
             CallError::OutcomeUnknown { reason } => ForwardError::MayHaveRun { reason },
             error => ForwardError::Refused { error, call: envelope.with(cargo.take_back()) },
@@ -187,7 +211,7 @@ fn receive(
     let proto::ReplyHead { status, headers, epoch, txid } = head;
     let response = convert::reply_from_wire(status, headers).map_err(|e| may_have_run(e.to_string()))?;
     let replies = if end {
-        finish(replies);
+        replies.finish();
         None
     } else {
         Some(replies)

@@ -1,6 +1,5 @@
 //! Accepts connections and shakes hands with many at a time, so that one silent peer holds up nobody.
 
-use std::io;
 use std::sync::Arc;
 
 use tokio::net::{TcpListener, TcpStream};
@@ -11,7 +10,7 @@ use tokio_rustls::server::TlsStream;
 use crate::identity::ProcessIdentity;
 use crate::limits;
 
-pub(super) type Connection = io::Result<TlsStream<TcpStream>>;
+pub(super) type Connection = TlsStream<TcpStream>;
 
 /// Starts accepting; ends when the receiver is dropped.
 pub(super) fn spawn(listener: TcpListener, identity: ProcessIdentity) -> mpsc::Receiver<Connection> {
@@ -56,7 +55,7 @@ async fn shake_hands(
         Ok(Ok(stream)) => {
             drop(permit);
             // Fails only when the server is gone.
-            let _ = connections.send(Ok(stream)).await;
+            let _ = connections.send(stream).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, ?peer, "refused an internal connection"),
         Err(_) => tracing::debug!(?peer, "an internal connection did not shake hands in time"),

@@ -12,7 +12,7 @@ use super::reply::ReplyStream;
 use super::upload::{Touch, Upload};
 use crate::convert::{Head, WireError};
 use crate::proto::cell_service_server::CellService;
-use crate::{Body, CallError, CellCall, CellHost, convert, proto};
+use crate::{Body, CallError, CellCall, CellHost, CellReply, convert, proto};
 
 pub(super) struct Cells {
     host: Arc<dyn CellHost>,
@@ -39,29 +39,29 @@ fn announced_len(head: &Head) -> Option<u64> {
     request.headers().get(http::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
+impl Cells {
+    /// Answers a request whose body is whole. The host keeps the deadline.
+    pub(super) async fn call(
+        &self,
+        message: proto::CallRequest,
+        deadline: Instant,
+    ) -> Result<CellReply, CallError> {
+        let proto::CallRequest { head, body } = message;
+        let head = convert::head_from_wire(head).map_err(|error| not_acceptable(&error))?;
+        let body = Full::<Bytes>::new(body).map_err(|never| match never {}).boxed_unsync();
+        self.host.call(join(head, body, deadline)).await
+    }
+}
+
 #[tonic::async_trait]
 impl CellService for Cells {
-    type CallStream = ReplyStream;
     type CallStreamingStream = ReplyStream;
-
-    async fn call(&self, request: Request<proto::CallRequest>) -> Result<Response<Self::CallStream>, Status> {
-        let deadline = deadline::of(request.metadata());
-        let proto::CallRequest { head, body } = request.into_inner();
-        let answer = match convert::head_from_wire(head) {
-            Ok(head) => {
-                let body = Full::<Bytes>::new(body).map_err(|never| match never {}).boxed_unsync();
-                self.host.call(join(head, body, deadline)).await
-            }
-            Err(error) => Err(not_acceptable(&error)),
-        };
-        Ok(Response::new(ReplyStream::ready(answer)))
-    }
 
     async fn call_streaming(
         &self,
         request: Request<Streaming<proto::CallPart>>,
     ) -> Result<Response<Self::CallStreamingStream>, Status> {
-        let deadline = deadline::of(request.metadata());
+        let deadline = deadline::of(request.metadata().as_ref());
         let mut parts = request.into_inner();
         let first = parts.message().await?.ok_or_else(|| Status::invalid_argument("no part came"))?;
         let head = match convert::head_from_wire(first.head) {

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tonic::metadata::MetadataMap;
 
-use crate::limits;
+use crate::{grpc, limits};
 
-pub(super) fn of(metadata: &MetadataMap) -> Instant {
-    let text = metadata.get("grpc-timeout").and_then(|value| value.to_str().ok());
+pub(super) fn of(headers: &http::HeaderMap) -> Instant {
+    let text = headers.get(grpc::TIMEOUT).and_then(|value| value.to_str().ok());
     Instant::now() + text.and_then(parse).unwrap_or(limits::DEADLINE_DEFAULT)
 }
 

@@ -1,0 +1,74 @@
+//! One connection of the internal listener. Its calls run in the task that reads and writes it: none is spawned for a
+//! call, and answers that are ready together are written together.
+
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use h2::server::Builder;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio_rustls::server::TlsStream;
+
+use super::calls::Calls;
+use crate::limits;
+use crate::ping::silence;
+
+/// Serves a connection until the peer closes it, or, once `stop` is true, until what is in flight is answered.
+pub(super) async fn serve(io: TlsStream<TcpStream>, calls: Arc<Calls>, mut stop: watch::Receiver<bool>) {
+    let handshake = Builder::new()
+        .initial_window_size(limits::STREAM_WINDOW_LEN)
+        .initial_connection_window_size(limits::CONNECTION_WINDOW_LEN)
+        .max_concurrent_streams(limits::STREAMS_MAX)
+        .max_header_list_size(limits::HEADERS_LEN_MAX)
+        .handshake(io);
+    let mut connection = match tokio::time::timeout(limits::HANDSHAKE_TIMEOUT, handshake).await {
+        Ok(Ok(connection)) => connection,
+        Ok(Err(error)) => return tracing::debug!(%error, "an internal connection is not HTTP/2"),
+        Err(_) => return tracing::debug!("an internal connection did not begin HTTP/2 in time"),
+    };
+    let mut silence = pin!(silence(connection.ping_pong().expect("asked for once")));
+    let mut stopped = pin!(async move {
+        // A server that is gone without a word has stopped, too.
+        let _ = stop.wait_for(|stop| *stop).await;
+    });
+    let mut is_stopping = false;
+    // Dropping them, as this function does when the connection ends, cancels them.
+    let mut in_flight = FuturesUnordered::new();
+    poll_fn(|cx| {
+        if !is_stopping && stopped.as_mut().poll(cx).is_ready() {
+            is_stopping = true;
+            connection.graceful_shutdown();
+        }
+        if silence.as_mut().poll(cx).is_ready() {
+            tracing::debug!("the peer of an internal connection does not answer pings");
+            return Poll::Ready(());
+        }
+        loop {
+            // Reads what came, and writes what is to be sent.
+            while let Poll::Ready(accepted) = connection.poll_accept(cx) {
+                match accepted {
+                    Some(Ok((request, respond))) => {
+                        in_flight.push(Arc::clone(&calls).answer(request, respond));
+                    }
+                    Some(Err(error)) => {
+                        tracing::debug!(%error, "an internal connection broke");
+                        return Poll::Ready(());
+                    }
+                    None => return Poll::Ready(()),
+                }
+            }
+            let mut is_any_over = false;
+            while let Poll::Ready(Some(())) = in_flight.poll_next_unpin(cx) {
+                is_any_over = true;
+            }
+            if !is_any_over {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await;
+}
