@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// The file does not follow. The database is unchanged. Disposition: reject.
-    #[error("the database is at transaction {position}; a file from {min} to {max} cannot follow, transaction {} must", .position.next())]
+    #[error("the database is at transaction {position}; a file from {min} to {max} cannot follow: it must hold transaction {}", .position.next())]
     NotContiguous {
         /// Where the database is.
         position: Txid,
@@ -116,7 +116,8 @@ impl Applier {
         self.page_size
     }
 
-    /// Applies one file, which must start right after the position.
+    /// Applies one file, which must hold the transaction after the position. It may begin before it: its pages are as of
+    /// its end.
     ///
     /// # Errors
     /// [`ApplyError`]; all but the first two poison.
@@ -125,7 +126,7 @@ impl Applier {
             return Err(ApplyError::Poisoned);
         }
         let header = *decoder.header();
-        if header.min != self.position.next() {
+        if header.min > self.position.next() || header.max <= self.position {
             let (position, min, max) = (self.position, header.min, header.max);
             return Err(ApplyError::NotContiguous { position, min, max });
         }

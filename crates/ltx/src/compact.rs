@@ -1,4 +1,5 @@
-//! Merges contiguous files into one whose effect is exactly theirs in turn. Memory: two pages per input.
+//! Merges files without a gap into one whose effect is exactly theirs in turn. Memory: two pages per input. Neighbours may
+//! overlap: pages are as of a file's end.
 //!
 //! The newest version of a page wins, unless a later file cut the database below it: then the page is gone, and zero if
 //! a still later file grew the database over it again.
@@ -19,13 +20,15 @@ pub enum CompactError {
     /// There is nothing to merge. Disposition: bug.
     #[error("there are no files to compact")]
     NoInputs,
-    /// Two neighbours are not contiguous. Disposition: bug, or a chain with a gap.
-    #[error("the file that ends at transaction {max} is followed by one from {min}; transaction {} is missing or doubled", .max.next())]
+    /// A file does not lead on from the one before. Disposition: bug, or a chain with a gap.
+    #[error("the file that ends at transaction {max} is followed by one from {next_min} to {next_max}, which does not hold transaction {}", .max.next())]
     NotContiguous {
         /// Last transaction of the one.
         max: Txid,
         /// First transaction of the next.
-        min: Txid,
+        next_min: Txid,
+        /// Its last.
+        next_max: Txid,
     },
     /// Page sizes differ. Disposition: corrupt.
     #[error("the file from transaction {min} has page size {found}, the first has {expected}")]
@@ -47,6 +50,9 @@ pub enum CompactError {
         /// What is wrong.
         source: DecodeError,
     },
+    /// An input is not even an LTX file. Disposition: that of the source.
+    #[error("a file cannot be opened: {0}")]
+    Open(#[source] DecodeError),
     /// The output.
     #[error(transparent)]
     Encode(#[from] EncodeError),
@@ -79,6 +85,17 @@ pub fn compact<R: Read, W: Write>(
     Ok(encoder.finish()?)
 }
 
+/// Merges whole files in memory, which stand in order, as [`compact`] does.
+///
+/// # Errors
+/// [`CompactError`].
+pub fn merge<F: AsRef<[u8]>>(files: &[F]) -> Result<Vec<u8>, CompactError> {
+    let decoders: Result<Vec<_>, _> = files.iter().map(|file| Decoder::new(file.as_ref())).collect();
+    let decoders = decoders.map_err(CompactError::Open)?;
+    let len_max = files.iter().map(|file| file.as_ref().len()).sum();
+    Ok(compact(decoders, Vec::with_capacity(len_max))?.0)
+}
+
 fn merged_header<R: Read>(inputs: &[Decoder<R>]) -> Result<Header, CompactError> {
     let (Some(first), Some(last)) = (inputs.first(), inputs.last()) else {
         return Err(CompactError::NoInputs);
@@ -86,15 +103,17 @@ fn merged_header<R: Read>(inputs: &[Decoder<R>]) -> Result<Header, CompactError>
     let (first, last) = (*first.header(), *last.header());
     for pair in inputs.windows(2) {
         let (left, right) = (pair[0].header(), pair[1].header());
-        if left.max.next() != right.min {
-            return Err(CompactError::NotContiguous { max: left.max, min: right.min });
+        if right.min > left.max.next() || right.max <= left.max {
+            let (max, next_min, next_max) = (left.max, right.min, right.max);
+            return Err(CompactError::NotContiguous { max, next_min, next_max });
         }
         if right.page_size != first.page_size {
             let (found, expected) = (right.page_size, first.page_size);
             return Err(CompactError::PageSize { min: right.min, found, expected });
         }
     }
-    Ok(Header { min: first.min, wal: WalSpan::default(), node_id: 0, ..last })
+    let min = inputs.iter().map(|input| input.header().min).min().unwrap_or(first.min);
+    Ok(Header { min, wal: WalSpan::default(), node_id: 0, ..last })
 }
 
 struct Input<R> {

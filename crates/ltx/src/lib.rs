@@ -52,7 +52,7 @@ mod transaction;
 mod wal;
 
 pub use apply::{Applied, Applier, ApplyError, Durability};
-pub use compact::{CompactError, compact};
+pub use compact::{CompactError, compact, merge};
 pub use decoder::{DecodeError, DecodedLtx, Decoder};
 pub use encoder::{EncodeError, EncodedLtx, Encoder};
 pub use header::{HEADER_LEN, Header, HeaderError, TRAILER_LEN, WalSpan};

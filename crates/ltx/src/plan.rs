@@ -1,8 +1,10 @@
-//! Which files of one epoch restore it: the cheapest contiguous chain, where each file costs its bytes and a request.
+//! Which files of one epoch restore it: the cheapest chain without a gap, where each file costs its bytes and a request.
 //! Pure. A gap is an error that names the missing transaction and the newest consistent position (INV-CHAIN-1); a plan
-//! never has one.
+//! never has one. Files may overlap, because an owner and whoever recovered it may have cut differently: pages are whole
+//! and as of a file's end, so a file that begins at or before a position and ends after it leads from there to its end.
 
 use holdfast_types::Txid;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 /// What one more request costs, in bytes that could be read in its time: 20 ms at 50 MB/s. Small files are thus chosen by
@@ -25,7 +27,7 @@ pub struct PlannedFile {
 /// Files to apply, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The files; each begins right after the one before.
+    /// The files; each begins right after the end of the one before, or earlier, and ends later.
     pub files: Vec<PlannedFile>,
     /// The last transaction after them.
     pub end: Txid,
@@ -81,7 +83,7 @@ pub fn plan_epoch(files: &[PlannedFile], from: Txid, clip: Option<Txid>) -> Resu
     let newest_listed = files.iter().map(|file| file.max).max().unwrap_or(from);
     let target = clip.unwrap_or(newest_listed.max(from));
     let mut usable: Vec<PlannedFile> = files.iter().copied().filter(|file| file.max <= target).collect();
-    usable.sort_unstable_by_key(|file| (file.min, file.max, file.len, file.level));
+    usable.sort_unstable_by_key(|file| (file.max, Reverse(file.min), file.len, file.level));
 
     let from_nothing = Reach::search(&usable, Txid::ZERO);
     if let Some(plan) = from_nothing.plan(target).filter(|plan| plan.starts_from_snapshot) {
@@ -105,6 +107,8 @@ pub fn plan_epoch(files: &[PlannedFile], from: Txid, clip: Option<Txid>) -> Resu
 struct Way {
     cost: u64,
     last: Option<PlannedFile>,
+    /// The position that the last file is applied to.
+    from: Txid,
 }
 
 /// All positions that files reach from a start, each with its cheapest way.
@@ -114,18 +118,21 @@ struct Reach {
 }
 
 impl Reach {
-    /// One pass: files ascend by their first transaction, so every way to the position before a file is known when
-    /// the file is looked at.
+    /// One pass: files ascend by their last transaction, so every way to a position within a file is known when the
+    /// file is looked at.
     fn search(files: &[PlannedFile], start: Txid) -> Self {
-        let mut ways = HashMap::from([(start, Way { cost: 0, last: None })]);
-        for &file in files {
-            let before = file.min.previous().expect("files start at 1 or later");
-            let Some(&Way { cost, .. }) = ways.get(&before) else { continue };
-            let cost = cost.saturating_add(file.len).saturating_add(REQUEST_COST_BYTES);
-            let is_better = ways.get(&file.max).is_none_or(|known| cost < known.cost);
-            if is_better {
-                ways.insert(file.max, Way { cost, last: Some(file) });
-            }
+        let mut ways = HashMap::from([(start, Way { cost: 0, last: None, from: start })]);
+        // Positions that no later position undercuts: both columns ascend.
+        let mut frontier = vec![(start, 0)];
+        let useful = files.iter().filter(|file| file.max > start);
+        for group in useful.collect::<Vec<_>>().chunk_by(|left, right| left.max == right.max) {
+            let best =
+                group.iter().filter_map(|file| Way::through(**file, &frontier)).min_by_key(|way| way.cost);
+            let Some(way) = best else { continue };
+            let position = group[0].max;
+            ways.insert(position, way);
+            while frontier.pop_if(|(_, cost)| *cost >= way.cost).is_some() {}
+            frontier.push((position, way.cost));
         }
         Self { start, ways }
     }
@@ -139,11 +146,21 @@ impl Reach {
         let mut files = Vec::new();
         while let Some(file) = way.last {
             files.push(file);
-            let before = file.min.previous().expect("files start at 1 or later");
-            way = self.ways.get(&before).expect("a way is made of ways");
+            way = self.ways.get(&way.from).expect("a way is made of ways");
         }
         files.reverse();
         let starts_from_snapshot = self.start == Txid::ZERO && !files.is_empty();
         Some(Plan { files, end: target, starts_from_snapshot })
+    }
+}
+
+impl Way {
+    /// The cheapest way that ends with this file; none where no position leads into it.
+    fn through(file: PlannedFile, frontier: &[(Txid, u64)]) -> Option<Self> {
+        let before = file.min.previous().expect("files start at 1 or later");
+        let at = frontier.partition_point(|(position, _)| *position < before);
+        let (from, cost) = *frontier.get(at)?;
+        let cost = cost.saturating_add(file.len).saturating_add(REQUEST_COST_BYTES);
+        Some(Self { cost, last: Some(file), from })
     }
 }

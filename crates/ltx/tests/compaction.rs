@@ -39,6 +39,7 @@ fn files_of(chain: &[(u32, Vec<Option<u8>>)], first: u64) -> Vec<Vec<u8>> {
 fn merge(files: &[Vec<u8>]) -> Vec<u8> {
     let inputs = files.iter().map(|file| Decoder::new(file.as_slice()).unwrap()).collect();
     let (file, encoded) = compact(inputs, Vec::new()).unwrap();
+    assert_eq!(holdfast_ltx::merge(files).unwrap(), file);
     assert_eq!(Decoder::new(file.as_slice()).unwrap().finish().unwrap().file_checksum, encoded.file_checksum);
     file
 }
@@ -79,6 +80,24 @@ proptest! {
             let halves = [merge(&files[..split]), merge(&files[split..])];
             prop_assert!(in_turn == apply(base, first, &halves), "in two files");
             prop_assert!(in_turn == apply(base, first, &[merge(&halves)]), "in two steps");
+        }
+    }
+
+    #[test]
+    fn overlapping_files_have_the_effect_of_their_transactions(
+        chain in any_chain(),
+        first in 1_u64..3,
+        base in 1..=PAGES_MAX,
+        (left_end, right_start) in any::<(prop::sample::Index, prop::sample::Index)>(),
+    ) {
+        let files = files_of(&chain, first);
+        let in_turn = apply(base, first, &files);
+        let left_end = 1 + left_end.index(files.len());
+        let right_start = right_start.index(left_end.min(files.len() - 1) + 1);
+        if left_end < files.len() {
+            let halves = [merge(&files[..left_end]), merge(&files[right_start..])];
+            prop_assert!(in_turn == apply(base, first, &halves), "in two files");
+            prop_assert!(in_turn == apply(base, first, &[merge(&halves)]), "merged");
         }
     }
 

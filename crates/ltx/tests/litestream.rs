@@ -91,6 +91,27 @@ fn litestream_restores_our_level_0_at_every_page_size() {
 
 #[test]
 #[ignore = "needs a litestream binary: set HOLDFAST_LITESTREAM_BIN"]
+fn litestream_restores_our_level_0_of_several_transactions_a_file() {
+    for bytes in [512, 4096, 65_536] {
+        let folder = tempfile::tempdir().unwrap();
+        let (captured, states) = history(folder.path(), bytes, 12);
+        let files = &captured.files;
+        let replica = folder.path().join("blocks");
+        for (min, max) in [(1, 4), (5, 8), (9, 10), (11, 11), (12, 12)] {
+            put(&replica, 0, min as u64, max as u64, &merged(&files[min - 1..max]));
+        }
+        assert!(restored(folder.path(), &replica, &[]) == states[11], "page size {bytes}");
+        let at_8 = restored(folder.path(), &replica, &["-txid", "0000000000000008"]);
+        assert!(at_8 == states[7], "page size {bytes}, transaction 8");
+        // What a recoverer cut differently lies beside it.
+        put(&replica, 0, 7, 8, &merged(&files[6..8]));
+        put(&replica, 0, 9, 12, &merged(&files[8..12]));
+        assert!(restored(folder.path(), &replica, &[]) == states[11], "cut twice, page size {bytes}");
+    }
+}
+
+#[test]
+#[ignore = "needs a litestream binary: set HOLDFAST_LITESTREAM_BIN"]
 fn litestream_restores_our_compactions_and_snapshots() {
     for bytes in [512, 4096, 65_536] {
         let folder = tempfile::tempdir().unwrap();
