@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use holdfast_core::ensemble::FollowerView;
 use holdfast_core::lease::LeaseRecord;
 use holdfast_core::lineage::OpenerView;
+use holdfast_core::log_record::LogRecord;
 use holdfast_core::ownership::{OwnerView, Protocol};
 use holdfast_core::store::Guard;
-use holdfast_types::{Epoch, NodeName, Txid, WriteId};
+use holdfast_types::{Epoch, FollowerName, NodeName, SessionId, Txid, WriteId};
 
 /// A cell of the simulated fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,7 +23,7 @@ pub struct OpId(pub u32);
 /// Level of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// One transaction.
+    /// An aligned block of transactions.
     Zero,
     /// A range of transactions.
     One,
@@ -34,6 +36,12 @@ pub enum Level {
 pub enum Key {
     /// A node's lease.
     Lease(NodeName),
+    /// A follower's lease.
+    FollowerLease(FollowerName),
+    /// A session's node-log record.
+    Log(NodeName, SessionId),
+    /// A loss that a person declared.
+    Loss(SessionId),
     /// A cell's owner record.
     Owner(Cell),
     /// An epoch's opener.
@@ -47,6 +55,12 @@ pub enum Key {
 pub enum Body {
     /// A lease and what its session speaks.
     Lease(LeaseRecord, Protocol),
+    /// A follower's lease.
+    FollowerLease(FollowerView),
+    /// A node-log record.
+    Log(LogRecord),
+    /// A declared loss.
+    Loss,
     /// An owner record.
     Owner(OwnerView),
     /// An opener.
@@ -64,7 +78,12 @@ impl Body {
         match self {
             Self::Lease(lease, _) => Some(lease.write_id),
             Self::Owner(owner) => Some(owner.write_id),
-            Self::Opener(_) | Self::Transactions(_) | Self::Snapshot(_) => None,
+            Self::Log(record) => Some(record.write_id),
+            Self::FollowerLease(_)
+            | Self::Loss
+            | Self::Opener(_)
+            | Self::Transactions(_)
+            | Self::Snapshot(_) => None,
         }
     }
 }
@@ -76,6 +95,10 @@ pub enum Operation {
     Get(Key),
     /// Read several objects.
     GetAll(Vec<Key>),
+    /// All followers' leases.
+    ReadFollowers,
+    /// All node-log records.
+    ReadLogs,
     /// Names of an epoch's files; may miss what was written lately.
     List(Cell, Epoch),
     /// Names of everything of a cell below an epoch.
@@ -146,7 +169,7 @@ impl Bucket {
     pub fn has_transaction(&self, cell: Cell, epoch: Epoch, txid: Txid) -> bool {
         self.objects.keys().any(|key| match key {
             Key::File(of, at, _, min, max) => *of == cell && *at == epoch && *min <= txid && txid <= *max,
-            Key::Lease(_) | Key::Owner(_) | Key::Opener(..) => false,
+            _ => false,
         })
     }
 
@@ -161,6 +184,8 @@ impl Bucket {
                 let bodies = keys.iter().map(|key| self.peek(key).cloned()).collect();
                 (Reply::Objects(bodies), None)
             }
+            Operation::ReadFollowers => (self.all(|key| matches!(key, Key::FollowerLease(_))), None),
+            Operation::ReadLogs => (self.all(|key| matches!(key, Key::Log(..))), None),
             Operation::List(cell, epoch) => {
                 let first = Key::File(*cell, *epoch, Level::Zero, Txid::ZERO, Txid::ZERO);
                 let last = Key::File(*cell, epoch.next(), Level::Zero, Txid::ZERO, Txid::ZERO);
@@ -171,7 +196,7 @@ impl Bucket {
             Operation::ListBelow(cell, below) => {
                 let is_below = |key: &&Key| match key {
                     Key::Opener(of, epoch) | Key::File(of, epoch, ..) => of == cell && epoch < below,
-                    Key::Lease(_) | Key::Owner(_) => false,
+                    _ => false,
                 };
                 (Reply::Keys(self.objects.keys().filter(is_below).cloned().collect()), None)
             }
@@ -198,6 +223,16 @@ impl Bucket {
                 (Reply::Done, None)
             }
         }
+    }
+
+    fn all(&self, is_asked: impl Fn(&Key) -> bool) -> Reply {
+        let asked = self.objects.iter().filter(|(key, _)| is_asked(key));
+        Reply::Objects(asked.map(|(_, stored)| Some(stored.body.clone())).collect())
+    }
+
+    /// Every object; for checkers, never for nodes.
+    pub fn objects(&self) -> impl Iterator<Item = (&Key, &Body)> {
+        self.objects.iter().map(|(key, stored)| (key, &stored.body))
     }
 
     fn write(&mut self, key: &Key, body: &Body, now: u64) -> Change {

@@ -2,6 +2,8 @@
 
 use holdfast_core::ownership::{OwnerState, OwnerView};
 
+use holdfast_types::Txid;
+
 use crate::bucket::{Body, Cell, Change, Key, Level};
 use crate::violation::{Violation, require};
 use crate::world::World;
@@ -17,14 +19,16 @@ impl World {
                 };
                 self.observe_owner(*cell, before, after, change.serial)
             }
-            (Key::File(cell, epoch, level, _, txid), before, after) => {
+            (Key::File(cell, epoch, level, min, max), before, after) => {
                 if *level == Level::Zero {
-                    self.checkers.durability.on_landed(*cell, *epoch, *txid, change.serial);
+                    for txid in txids(*min, *max) {
+                        self.checkers.durability.on_landed(*cell, *epoch, txid, change.serial);
+                    }
                 }
                 never_other_bytes(change, before.as_ref(), after)
             }
             (Key::Opener(..), before, after) => never_other_bytes(change, before.as_ref(), after),
-            (Key::Lease(_) | Key::Owner(_), ..) => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -48,6 +52,11 @@ impl World {
             self.plan.clocks_in_bounds && before.is_some_and(|before| self.has_authority(before.session));
         self.checkers.takeover.on_written(cell, before, after, is_live)
     }
+}
+
+/// A range of transactions, both ends included.
+pub(crate) fn txids(min: Txid, max: Txid) -> impl Iterator<Item = Txid> {
+    (min.get()..=max.get()).map(Txid::new)
 }
 
 /// Design 3.2: a key is never reused with other bytes, or a late landing would do harm.

@@ -25,6 +25,22 @@ fn scenarios(mutant: Mutant) -> &'static [Scenario] {
         Mutant::UnknownIsRejected | Mutant::KeepDatabaseAfterFailedProof => &[Scenario::LongOutages],
         Mutant::IgnoreFloor => &[Scenario::Purges],
         Mutant::SkipConfirmation => &[Scenario::Contested],
+        // Of the follower tier, in which this world has no part yet.
+        Mutant::SealBeforeCoverage
+        | Mutant::IncompleteWitness
+        | Mutant::IgnorePriorEnsemble
+        | Mutant::AbsentLogIsNothing
+        | Mutant::AckBeforeFsync
+        | Mutant::AppendPastSeal
+        | Mutant::IgnoreIncarnation
+        | Mutant::AdoptWithoutRecord
+        | Mutant::ProveByOneMember
+        | Mutant::ProveByOldEnsemble
+        | Mutant::ActivateBeforeCopy
+        | Mutant::ForgetPriorEnsemble
+        | Mutant::ReleaseUncovered
+        | Mutant::HideDirtyCell
+        | Mutant::CoverByEnsemble => &[],
     }
 }
 

@@ -78,6 +78,7 @@ impl FenceChecker {
             FenceCause::Expired => now >= until && may_expire,
             FenceCause::RecordMissing => record.is_none(),
             FenceCause::RecordMismatch => record != Some(session),
+            FenceCause::LogTaken => false,
         };
         let text = format_args!(
             "{session}: fenced for {cause:?} at {now}, authority until {until}, record {record:?}"

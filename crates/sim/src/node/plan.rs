@@ -1,10 +1,11 @@
-//! Which of an epoch's files a restore reads, from a listing that may be stale: level-0 keys are known in advance, so a
-//! file that the listing lacks is asked for by name. And what the files make of a database.
+//! Which of an epoch's files a restore reads, from a listing that may be stale: level-0 keys are known in advance, so
+//! what the listing lacks is asked for by name. And what the files make of a database.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use holdfast_core::lineage::{Segment, SegmentStart};
+use holdfast_core::pieces::pieces_holding;
 use holdfast_types::{Epoch, Txid};
 
 use super::LocalFile;
@@ -23,9 +24,8 @@ pub(crate) struct EpochPlan {
 /// An epoch's listing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listed {
-    pub(crate) zero: BTreeSet<Txid>,
-    /// Last transaction of the files that start at a transaction.
-    one: BTreeMap<Txid, Vec<Txid>>,
+    /// Files of levels 0 and 1.
+    files: BTreeSet<(Txid, Txid, Level)>,
     snapshots: BTreeSet<Txid>,
 }
 
@@ -34,30 +34,37 @@ impl Listed {
         let mut listed = Self::default();
         for key in keys {
             match key {
-                Key::File(_, _, Level::Zero, txid, _) => {
-                    listed.zero.insert(*txid);
-                }
-                Key::File(_, _, Level::One, min, max) => listed.one.entry(*min).or_default().push(*max),
                 Key::File(_, _, Level::Snapshot, _, at) => {
                     listed.snapshots.insert(*at);
                 }
-                Key::Lease(_) | Key::Owner(_) | Key::Opener(..) => {}
+                Key::File(_, _, level, min, max) => {
+                    listed.files.insert((*min, *max, *level));
+                }
+                _ => {}
             }
         }
         listed
     }
 
-    /// The longest file of level 1 that begins here and does not reach beyond the clip.
-    pub(crate) fn longest_from(&self, min: Txid, clip: Option<Txid>) -> Option<Txid> {
-        let ends = self.one.get(&min)?.iter().copied();
-        ends.filter(|max| clip.is_none_or(|clip| *max <= clip)).max()
+    /// The file that leads furthest from a position without reaching beyond the clip.
+    pub(crate) fn furthest_from(&self, end: Txid, clip: Option<Txid>) -> Option<(Level, Txid, Txid)> {
+        let leads =
+            |min: Txid, max: Txid| min <= end.next() && max > end && clip.is_none_or(|clip| max <= clip);
+        let leading = self.files.iter().filter(|(min, max, _)| leads(*min, *max));
+        leading.max_by_key(|(_, max, level)| (*max, *level)).map(|(min, max, level)| (*level, *min, *max))
     }
 
     fn newest(&self) -> Txid {
-        let zero = self.zero.last().copied();
-        let one = self.one.values().flatten().max().copied();
-        zero.max(one).max(self.snapshots.last().copied()).unwrap_or_default()
+        let files = self.files.iter().map(|(_, max, _)| *max).max();
+        files.max(self.snapshots.last().copied()).unwrap_or_default()
     }
+}
+
+/// The level-0 objects that can lead on from a position without reaching beyond the clip, longest first.
+pub(crate) fn keys_after(cell: Cell, segment: &Segment, end: Txid) -> Vec<Key> {
+    let held = pieces_holding(end.next()).into_iter();
+    let held = held.filter(|(_, max)| segment.clip.is_none_or(|clip| *max <= clip));
+    held.map(|(min, max)| Key::File(cell, segment.epoch, Level::Zero, min, max)).collect()
 }
 
 impl EpochPlan {
@@ -80,10 +87,10 @@ impl EpochPlan {
         plan
     }
 
-    pub(crate) fn push(&mut self, cell: Cell, level: Level, max: Txid) {
-        let min = if level == Level::Zero { max } else { self.end.next() };
-        self.files.push(Key::File(cell, self.epoch, level, min, max));
+    pub(crate) fn push(&mut self, file: Key) {
+        let Key::File(_, _, _, _, max) = file else { unreachable!("a plan is of files") };
         self.end = max;
+        self.files.push(file);
     }
 
     /// Applies the epoch's files to the state at its start.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use holdfast_core::compaction::{ChainSize, Compaction, CompactionTriggers};
-use holdfast_core::gate::{Gate, OutputId};
+use holdfast_core::gate::{Gate, GateOwner, OutputId};
 use holdfast_core::ownership::OwnerView;
 use holdfast_types::{Position, Txid};
 
@@ -12,9 +12,12 @@ use super::{Closing, LocalFile};
 use crate::bucket::{Body, Cell, Key, Level, OpId};
 use crate::event::Request;
 
+/// Time between uploads of what an ensemble holds.
+const UPLOAD_PACE_MS: u64 = 2_000;
+
 /// Small bounds, so that every run compacts and snapshots.
 const TRIGGERS: CompactionTriggers = CompactionTriggers {
-    txids_max: 4,
+    files_max: 4,
     bytes_max: 1 << 20,
     chain_factor: 1_000,
     chain_bytes_min: 1 << 20,
@@ -60,7 +63,8 @@ impl Residency {
         (state, chain): (Vec<OpId>, ChainSize),
     ) -> Self {
         let restored = base.map_or(Txid::ZERO, |base| base.txid);
-        let gate = Gate::new(owner.node.clone(), owner.session, owner.epoch, restored);
+        let gate_owner = GateOwner { node: owner.node.clone(), session: owner.session, epoch: owner.epoch };
+        let gate = Gate::new(gate_owner, restored, UPLOAD_PACE_MS);
         Self {
             gate,
             compaction: Compaction::new(TRIGGERS, restored, chain),

@@ -4,7 +4,7 @@ use holdfast_core::lineage::{Chain, Lineage, LineageEffect, LineageEvent, Opener
 use holdfast_core::ownership::{OwnerView, Previous};
 use holdfast_types::Epoch;
 
-use super::plan::{EpochPlan, Listed};
+use super::plan::{EpochPlan, Listed, keys_after};
 use super::{LocalFile, Phase, Purpose, Slot, Step};
 use crate::bucket::{Body, Cell, Key, Level, Operation, Reply};
 use crate::event::Outcome;
@@ -142,13 +142,21 @@ impl World {
                 let plan = EpochPlan::start(cell, &segment, &listed);
                 self.go_on_planning(index, cell, slot, (segment, listed, plan))
             }
-            (RestoreStep::Tail { segment, listed, mut plan }, Reply::Object(found)) => match found {
-                Some(_) => {
-                    plan.push(cell, Level::Zero, plan.end.next());
-                    self.go_on_planning(index, cell, slot, (segment, listed, plan))
+            (RestoreStep::Tail { segment, listed, mut plan }, Reply::Objects(found)) => {
+                let asked = keys_after(cell, &segment, plan.end);
+                match asked.into_iter().zip(found).find(|(_, found)| found.is_some()) {
+                    Some((key, _)) => {
+                        plan.push(key);
+                        self.go_on_planning(index, cell, slot, (segment, listed, plan))
+                    }
+                    None if segment.clip.is_none() => self.on_planned(index, cell, slot, plan),
+                    None => {
+                        let txid = plan.end.next();
+                        let missing = Key::File(cell, segment.epoch, Level::Zero, txid, txid);
+                        self.on_missing(index, cell, slot, &missing)
+                    }
                 }
-                None => self.on_planned(index, cell, slot, plan),
-            },
+            }
             (RestoreStep::Files(chain), Reply::Objects(bodies)) => {
                 self.on_files(index, cell, slot, &chain, bodies)
             }
@@ -156,7 +164,7 @@ impl World {
         }
     }
 
-    /// Extends an epoch's plan as far as the listing goes, then asks for the next key by name where that decides.
+    /// Extends an epoch's plan as far as the listing goes, then asks for the keys that can come next by name.
     fn go_on_planning(
         &mut self,
         index: usize,
@@ -164,25 +172,20 @@ impl World {
         mut slot: Slot,
         (segment, listed, mut plan): (Segment, Listed, EpochPlan),
     ) -> Result<(), Violation> {
-        loop {
-            let next = plan.end.next();
-            if segment.clip == Some(plan.end) {
-                return self.on_planned(index, cell, slot, plan);
-            }
-            if let Some(max) = listed.longest_from(next, segment.clip) {
-                plan.push(cell, Level::One, max);
-            } else if listed.zero.contains(&next) || segment.clip.is_some() {
-                plan.push(cell, Level::Zero, next);
-            } else if segment.confirm_tail {
+        while segment.clip != Some(plan.end) {
+            if let Some((level, min, max)) = listed.furthest_from(plan.end, segment.clip) {
+                plan.push(Key::File(cell, segment.epoch, level, min, max));
+            } else if segment.confirm_tail || segment.clip.is_some() {
                 let Phase::Restoring(restoring) = &mut slot.phase else { unreachable!("a restore plans") };
-                let key = Key::File(cell, segment.epoch, Level::Zero, next, next);
-                restoring.asked = (Operation::Get(key), Step::Tail);
+                let keys = keys_after(cell, &segment, plan.end);
+                restoring.asked = (Operation::GetAll(keys), Step::Tail);
                 restoring.step = RestoreStep::Tail { segment, listed, plan };
                 return self.ask(index, cell, slot, 0);
             } else {
-                return self.on_planned(index, cell, slot, plan);
+                break;
             }
         }
+        self.on_planned(index, cell, slot, plan)
     }
 
     fn on_planned(

@@ -51,7 +51,12 @@ impl World {
         let (low, high) = OUTPUT_PATIENCE_MS;
         let deadline = now.plus(self.rng.within(low, high));
         self.start_timer_at(index, deadline, Timer::OutputDeadline(cell, slot.stay));
-        self.gate_event(index, cell, slot, GateEvent::OutputReady { output, ticket, deadline })
+        self.gate_event(
+            index,
+            cell,
+            slot,
+            GateEvent::OutputReady { output, ticket, deadline, in_bucket: false },
+        )
     }
 
     pub(crate) fn on_output_deadline(
@@ -83,7 +88,8 @@ impl World {
             let work = residency.compaction.on(event, now);
             self.start_compaction(index, cell, (slot.stay, residency), work)?;
         }
-        let event = if is_done { GateEvent::Uploaded { txid } } else { GateEvent::UploadFailed { txid } };
+        let event =
+            if is_done { GateEvent::Uploaded { last: txid } } else { GateEvent::UploadFailed { last: txid } };
         self.gate_event(index, cell, slot, event)
     }
 
@@ -118,8 +124,9 @@ impl World {
         while let Some(effect) = effects.pop_front() {
             match effect {
                 GateEffect::Capture => {
-                    let txid = self.capture(cell, residency)?;
-                    effects.extend(residency.gate.on(GateEvent::Captured { txid }, now, authority_until));
+                    let captured = self.capture(cell, residency)?.map(|txid| (txid, None));
+                    let event = GateEvent::Captured { captured };
+                    effects.extend(residency.gate.on(event, now, authority_until));
                 }
                 GateEffect::Discard { cause } => {
                     self.trace.line(self.now, format_args!("n{index} discards {cell:?}: {}", cause.name()));
@@ -130,6 +137,10 @@ impl World {
                     self.let_out(index, cell, (residency, now), output)?;
                 }
                 GateEffect::Fail { .. } => self.fail_outputs(residency, &[effect]),
+                GateEffect::WakeAt(at) => {
+                    self.start_timer_at(index, at, Timer::OutputDeadline(cell, slot.stay));
+                }
+                GateEffect::Settled => {}
                 GateEffect::Upload { .. } | GateEffect::ReadOwner { .. } => {
                     self.call_for_gate(index, cell, (slot.stay, residency), &effect)?;
                 }
@@ -163,9 +174,9 @@ impl World {
             Some(failures) => (RETRY_PAUSE_MS << failures.min(8)).min(RETRY_PAUSE_MS_MAX),
         };
         match *effect {
-            GateEffect::Upload { txid, attempt } => {
-                let (key, body) = residency.file(cell, Level::Zero, (txid, txid));
-                let purpose = Purpose::Cell(cell, stay, Step::Upload(txid));
+            GateEffect::Upload { first, last, attempt } => {
+                let (key, body) = residency.file(cell, Level::Zero, (first, last));
+                let purpose = Purpose::Cell(cell, stay, Step::Upload(last));
                 self.call(index, purpose, Operation::Put(key, body), (pause(attempt), UPLOAD_PATIENCE_MS))
             }
             GateEffect::ReadOwner { attempt } => {
