@@ -1,13 +1,18 @@
 //! When a cell's chain is shortened (design 4.3): level-1 compactions of its level-0 objects, and snapshots of the whole
 //! database. Both are additive: a failure costs nothing but a longer restore.
 
+use alloc::collections::VecDeque;
+
 use holdfast_types::{Millis, Txid};
+
+/// Level-0 objects that are told apart. Beyond it as many as one compaction merges are remembered as one.
+const OBJECTS_MAX: usize = 512;
 
 /// Bounds that start the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactionTriggers {
-    /// Level-0 transactions since the last compaction.
-    pub txids_max: u64,
+    /// Level-0 objects since the last compaction.
+    pub files_max: u64,
     /// Level-0 bytes since the last compaction.
     pub bytes_max: u64,
     /// A snapshot is due when the chain's bytes exceed the database's by this factor...
@@ -26,7 +31,7 @@ impl Default for CompactionTriggers {
     fn default() -> Self {
         Self {
             // A restore reads at most this many level-0 files, and as many of level 1: under 200 in all.
-            txids_max: 64,
+            files_max: 64,
             bytes_max: 32 << 20,
             chain_factor: 4,
             chain_bytes_min: 1 << 20,
@@ -49,9 +54,9 @@ pub struct ChainSize {
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompactionEvent {
-    /// A level-0 object is in the bucket.
+    /// A level-0 object is in the bucket; it follows the one before.
     Uploaded {
-        /// Its transaction.
+        /// Its last transaction.
         txid: Txid,
         /// Its length in bytes.
         len: u64,
@@ -86,6 +91,14 @@ pub enum CompactionWork {
     },
 }
 
+/// A level-0 object that no compaction has merged, or several of a long backlog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Object {
+    max: Txid,
+    files: u64,
+    bytes: u64,
+}
+
 /// Decides for one cell in one epoch. At most one piece of work is under way.
 #[derive(Clone, Debug)]
 pub struct Compaction {
@@ -93,9 +106,8 @@ pub struct Compaction {
     /// The last transaction that level 1 or a snapshot covers.
     compacted: Txid,
     uploaded: Txid,
-    level_zero_bytes: u64,
-    /// Bytes of level 0 beyond the work that is under way.
-    level_zero_bytes_since_start: u64,
+    /// Level 0 beyond `compacted`, oldest first.
+    objects: VecDeque<Object>,
     chain: ChainSize,
     database_len: u64,
     running: Option<CompactionWork>,
@@ -111,8 +123,7 @@ impl Compaction {
             triggers,
             compacted: restored,
             uploaded: restored,
-            level_zero_bytes: 0,
-            level_zero_bytes_since_start: 0,
+            objects: VecDeque::new(),
             chain,
             database_len: 0,
             running: None,
@@ -125,11 +136,10 @@ impl Compaction {
     pub fn on(&mut self, event: CompactionEvent, now: Millis) -> Option<CompactionWork> {
         match event {
             CompactionEvent::Uploaded { txid, len, database_len } => {
-                self.uploaded = self.uploaded.max(txid);
-                self.level_zero_bytes += len;
-                self.level_zero_bytes_since_start += len;
-                self.chain.files += 1;
-                self.chain.bytes += len;
+                if txid > self.uploaded {
+                    self.uploaded = txid;
+                    self.remember(Object { max: txid, files: 1, bytes: len });
+                }
                 self.database_len = database_len;
             }
             CompactionEvent::Done { len, max } => self.on_done(len, max),
@@ -143,60 +153,82 @@ impl Compaction {
         self.start(now)
     }
 
+    fn remember(&mut self, object: Object) {
+        self.chain.files += object.files;
+        self.chain.bytes += object.bytes;
+        let is_backlog = self.objects.len() >= OBJECTS_MAX;
+        match self.objects.back_mut() {
+            Some(last) if is_backlog && last.files + object.files <= self.triggers.files_max => {
+                last.max = object.max;
+                last.files += object.files;
+                last.bytes += object.bytes;
+            }
+            _ => self.objects.push_back(object),
+        }
+    }
+
     fn on_done(&mut self, len: u64, max: Txid) {
         let Some(work) = self.running.take() else { return };
         self.failures = 0;
+        self.compacted = max;
+        self.uploaded = self.uploaded.max(max);
+        let mut merged = ChainSize::default();
+        while let Some(object) = self.objects.pop_front_if(|object| object.max <= max) {
+            merged.files += object.files;
+            merged.bytes += object.bytes;
+        }
         match work {
-            CompactionWork::Compact { min, .. } => {
-                self.compacted = max;
-                let merged = max.get() - min.get() + 1;
-                self.chain.files = (self.chain.files + 1).saturating_sub(merged);
-                let merged_bytes = self.level_zero_bytes - self.level_zero_bytes_since_start;
-                self.chain.bytes = (self.chain.bytes + len).saturating_sub(merged_bytes);
+            CompactionWork::Compact { .. } => {
+                self.chain.files = (self.chain.files + 1).saturating_sub(merged.files);
+                self.chain.bytes = (self.chain.bytes + len).saturating_sub(merged.bytes);
             }
+            // The next compaction begins where the snapshot ends, so that a restore reads whole files only.
             CompactionWork::Snapshot { .. } => {
-                // The next compaction begins where the snapshot ends, so that a restore reads whole files only.
-                self.compacted = max;
-                self.uploaded = self.uploaded.max(max);
-                self.chain.files = 1 + (self.uploaded.get() - max.get());
-                self.chain.bytes = len + self.level_zero_bytes_since_start;
+                let ChainSize { files, bytes } = self.level_zero();
+                self.chain = ChainSize { files: 1 + files, bytes: len + bytes };
             }
         }
-        self.level_zero_bytes = self.level_zero_bytes_since_start;
+    }
+
+    /// What no compaction has merged.
+    fn level_zero(&self) -> ChainSize {
+        let files = self.objects.iter().map(|object| object.files).sum();
+        ChainSize { files, bytes: self.objects.iter().map(|object| object.bytes).sum() }
     }
 
     fn start(&mut self, now: Millis) -> Option<CompactionWork> {
-        if self.running.is_some() || now < self.not_before {
+        if self.running.is_some() || now < self.not_before || self.objects.is_empty() {
             return None;
         }
         let triggers = self.triggers;
-        let level_zero_files = self.uploaded.get() - self.compacted.get();
-        let long = self.chain.files.saturating_sub(level_zero_files) > triggers.chain_files_max;
+        let level_zero = self.level_zero();
+        let long = self.chain.files.saturating_sub(level_zero.files) > triggers.chain_files_max;
         let heavy = self.chain.bytes > triggers.chain_bytes_min
             && self.chain.bytes > self.database_len.saturating_mul(triggers.chain_factor);
-        let work = if self.uploaded > self.compacted && (long || heavy) {
+        let work = if long || heavy {
             CompactionWork::Snapshot { at: self.uploaded }
-        } else if level_zero_files >= triggers.txids_max
-            || (level_zero_files > 1 && self.level_zero_bytes >= triggers.bytes_max)
+        } else if level_zero.files >= triggers.files_max
+            || (level_zero.files > 1 && level_zero.bytes >= triggers.bytes_max)
         {
-            // A backlog is worked off in pieces, each small enough to be held at once.
-            let files = level_zero_files.min(triggers.txids_max);
-            let max = Txid::new(self.compacted.get() + files);
-            CompactionWork::Compact { min: self.compacted.next(), max }
+            CompactionWork::Compact { min: self.compacted.next(), max: self.first_part() }
         } else {
             return None;
         };
-        self.level_zero_bytes_since_start = match work {
-            // Their share, as if all were equally long; the bound that it serves is a rough one.
-            CompactionWork::Compact { max, .. } => {
-                let left = u128::from(self.uploaded.get() - max.get());
-                let share = u128::from(self.level_zero_bytes) * left / u128::from(level_zero_files);
-                u64::try_from(share).unwrap_or(u64::MAX)
-            }
-            CompactionWork::Snapshot { .. } => 0,
-        };
         self.running = Some(work);
         Some(work)
+    }
+
+    /// The end of the part that is merged next: a backlog is worked off in pieces, each small enough to be held at once.
+    fn first_part(&self) -> Txid {
+        let (mut files, mut end) = (0, self.compacted);
+        for object in &self.objects {
+            files += object.files;
+            if end > self.compacted && files > self.triggers.files_max {
+                break;
+            }
+            end = object.max;
+        }
+        end
     }
 }
 
@@ -268,6 +300,36 @@ mod tests {
             work = compaction.on(CompactionEvent::Done { len: 500, max }, Millis::ZERO);
         }
         assert_eq!(pieces, [(1, 64), (65, 128), (129, 192)]);
+    }
+
+    #[test]
+    fn objects_of_many_transactions_count_as_files() {
+        let mut compaction = Compaction::new(CompactionTriggers::default(), Txid::ZERO, ChainSize::default());
+        let mut work = None;
+        for object in 1..=64 {
+            assert_eq!(work, None, "before object {object}");
+            work = upload(&mut compaction, object * 1_024, 300, 4 << 20);
+        }
+        let (min, max) = (Txid::new(1), Txid::new(64 * 1_024));
+        assert_eq!(work, Some(CompactionWork::Compact { min, max }), "it ends where an object ends");
+    }
+
+    #[test]
+    fn a_backlog_beyond_all_bounds_is_still_worked_off() {
+        let mut compaction = Compaction::new(CompactionTriggers::default(), Txid::ZERO, ChainSize::default());
+        let mut work = None;
+        for txid in 1..=5_000 {
+            work = work.or(upload(&mut compaction, txid, 100, 1 << 20));
+            assert!(compaction.objects.len() <= OBJECTS_MAX + 5_000 / 64);
+        }
+        let mut covered = 0;
+        while let Some(CompactionWork::Compact { min, max }) = work {
+            assert_eq!(min.get(), covered + 1);
+            assert!(max.get() - covered <= 64);
+            covered = max.get();
+            work = compaction.on(CompactionEvent::Done { len: 500, max }, Millis::ZERO);
+        }
+        assert!(matches!(work, Some(CompactionWork::Snapshot { .. })), "many level-1 files: {work:?}");
     }
 
     #[test]
