@@ -125,11 +125,12 @@ impl LogReplay {
         self.holdings.next = self.holdings.next.max(carried.next);
     }
 
-    /// Whether every frame of the window was read and nothing may be missing behind it.
-    fn is_whole(&self) -> bool {
+    /// Nothing more can be read: what may be missing counts as missing from now on, for ever.
+    pub fn end(&mut self) {
         let is_present =
             self.holdings.start == self.holdings.next || self.present_from <= self.holdings.start;
-        is_present && !self.is_suspect && !self.is_damaged
+        self.is_damaged |= self.is_suspect || !is_present;
+        self.is_suspect = false;
     }
 }
 
@@ -138,13 +139,15 @@ impl SessionLog {
     /// to be executed before anything else.
     #[must_use]
     pub fn reopen(me: MemberId, replay: &LogReplay) -> (Self, Vec<FollowerEffect>) {
+        let mut replay = *replay;
+        replay.end();
         let mut log = Self::new(me);
         log.accepted = replay.holdings;
         log.durable = replay.holdings;
         log.issued = replay.last;
         log.persisted = replay.last;
         log.seal = if replay.is_sealed { Seal::Sealed } else { Seal::Open };
-        log.is_damaged = !replay.is_whole();
+        log.is_damaged = replay.is_damaged;
         log.is_damage_written = replay.is_damage_written;
         let mut effects = Vec::new();
         if log.is_damaged && !log.is_damage_written {
