@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod advisory;
 pub mod commit;
 pub mod compaction;
 pub mod ensemble;

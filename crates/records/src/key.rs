@@ -8,7 +8,7 @@ use holdfast_types::{CellName, Epoch, FollowerName, NodeName, SessionId, Txid};
 /// Level of an LTX object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// One transaction an object; the next key is known in advance.
+    /// An aligned block of transactions an object: 1, 2, 4 … 1,024; which keys can hold the next one is known in advance.
     Zero,
     /// Compactions of level 0. Additive.
     One,
@@ -54,6 +54,8 @@ pub enum Key {
     NodeLog(NodeName, SessionId),
     /// `log/<node>/<session>.loss.json`: a loss that a person declared.
     LogLoss(NodeName, SessionId),
+    /// `log/sweep.json`: who looks after dead sessions. Advisory.
+    SweepLease,
     /// `cells/<cell>/own.json`: the owner record.
     Owner(CellName),
     /// `cells/<cell>/ltx/e<epoch>/opener.json`: where the epoch continues from.
@@ -82,6 +84,7 @@ impl fmt::Display for Key {
             Self::FollowerLease(follower) => write!(f, "followers/{follower}.json"),
             Self::NodeLog(node, session) => write!(f, "{}{session}.json", log_prefix(node)),
             Self::LogLoss(node, session) => write!(f, "{}{session}.loss.json", log_prefix(node)),
+            Self::SweepLease => f.write_str("log/sweep.json"),
             Self::Owner(cell) => write!(f, "{}own.json", cell_prefix(cell)),
             Self::Opener(cell, epoch) => write!(f, "{}opener.json", epoch_prefix(cell, *epoch)),
             Self::Ltx { cell, epoch, level, min, max } => {
@@ -143,6 +146,7 @@ impl Key {
                 let follower = file.strip_suffix(".json")?;
                 Some(Self::FollowerLease(FollowerName::parse(follower).ok()?))
             }
+            ["log", "sweep.json"] => Some(Self::SweepLease),
             ["log", node, file] => {
                 let node = NodeName::parse(node).ok()?;
                 let name = file.strip_suffix(".json")?;
@@ -188,6 +192,7 @@ mod tests {
             Key::FollowerLease(FollowerName::parse("f.json").expect("valid")),
             Key::NodeLog(NodeName::parse("n.1").expect("valid"), SessionId::from_bits(7)),
             Key::LogLoss(NodeName::parse("n.1").expect("valid"), SessionId::from_bits(7)),
+            Key::SweepLease,
             Key::Owner(cell.clone()),
             Key::Opener(cell.clone(), Epoch::new(7)),
             Key::Ltx {

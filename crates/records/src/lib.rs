@@ -11,6 +11,7 @@ pub mod node_lease;
 pub mod node_log;
 pub mod opener;
 pub mod owner;
+pub mod sweep_lease;
 
 pub use codec::{Record, RecordError, RecordVersion};
 pub use fleet_identity::{CaCertificate, FleetIdentity, TokenKey};
@@ -21,3 +22,4 @@ pub use node_lease::{NodeLease, NodeLoad, ProtocolRange};
 pub use node_log::{EnsembleRecord, MemberRecord, NodeLogRecord, NodeLogState, RecoveryRecord};
 pub use opener::{Opener, OpenerBase, OpenerReason};
 pub use owner::{OwnerRecord, OwnerState};
+pub use sweep_lease::SweepLease;
