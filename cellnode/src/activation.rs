@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use holdfast_bucket::Version;
 use holdfast_core::compaction::ChainSize;
-use holdfast_core::ownership::{ClaimOutcome, Intent, OwnerView, Previous};
+use holdfast_core::ownership::{ClaimFailure, ClaimOutcome, Intent, OwnerView, Previous};
 use holdfast_records::{Key, Opener, OpenerReason, Record};
 use holdfast_rpc::{CallError, OwnerHint, PROTOCOL};
 use holdfast_telemetry::names::span;
@@ -92,7 +92,10 @@ async fn claim(node: &Arc<Node>, cell: &CellName) -> Result<(OwnerView, Version,
             Err(unavailable(cell, &reason))
         }
         ClaimOutcome::NothingToPurge => unreachable!("only a purge finds nothing to purge"),
-        ClaimOutcome::Failed(failure) => Err(unavailable(cell, &failure.to_string())),
+        ClaimOutcome::Failed(failure) => {
+            let hold_up = node.owners.hold_up(cell).filter(|_| failure == ClaimFailure::RecoveryBlocked);
+            Err(unavailable(cell, &hold_up.unwrap_or_else(|| failure.to_string())))
+        }
     }
 }
 

@@ -39,6 +39,13 @@ enum Slot {
     Failed { until: Instant, stands: Duration, error: CallError },
 }
 
+impl Slot {
+    /// A discarded cell, until it has settled.
+    fn settling(resident: &Arc<Resident>) -> Self {
+        Self::Leaving(Arc::clone(resident), resident.settled())
+    }
+}
+
 /// Which cells are here.
 #[derive(Default)]
 pub struct Cells {
@@ -74,6 +81,12 @@ impl Cells {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether a cell is resident, on its way, or could not be activated a moment ago.
+    #[must_use]
+    pub fn is_here(&self, cell: &CellName) -> bool {
+        self.lock().contains_key(cell)
     }
 
     /// Every resident cell that is not on its way out.
@@ -114,11 +127,10 @@ impl Cells {
                         let answer = activated.wait_for(Option::is_some).await;
                         answer.ok().and_then(|answer| answer.clone())
                     }
-                    Slot::Leaving(_, mut left) => {
-                        if left.wait_for(|left| *left).await.is_err() {
-                            // Whoever released it has gone without a word: by a panic. The slot must not stay.
-                            node.cells.forget_leaving(cell);
-                        }
+                    Slot::Leaving(resident, mut left) => {
+                        // An error: whoever released it has gone without a word, by a panic. The slot must not stay.
+                        let _ = left.wait_for(|left| *left).await;
+                        node.cells.forget_left(&resident);
                         None
                     }
                     Slot::Resident(_) | Slot::Failed { .. } => None,
@@ -128,7 +140,10 @@ impl Cells {
                 Ok(Some(activated)) => return activated,
                 Ok(None) => {}
                 Err(_) => {
-                    let reason = format!("cell `{cell}` is being activated; come again");
+                    let reason = match node.owners.hold_up(cell) {
+                        Some(hold_up) => format!("cell `{cell}` cannot be activated yet: {hold_up}"),
+                        None => format!("cell `{cell}` is being activated; come again"),
+                    };
                     return Err(CallError::Unavailable { reason });
                 }
             }
@@ -177,8 +192,11 @@ impl Cells {
             let mut slots = node.cells.lock();
             match &activated {
                 // A gate that failed meanwhile has discarded the cell already.
-                Ok(resident) if resident.has_failed() => {
+                Ok(resident) if *resident.settled().borrow() => {
                     slots.remove(&cell);
+                }
+                Ok(resident) if resident.has_failed() => {
+                    slots.insert(cell, Slot::settling(resident));
                 }
                 Ok(resident) => {
                     slots.insert(cell, Slot::Resident(Arc::clone(resident)));
@@ -192,13 +210,27 @@ impl Cells {
                 }
             }
         }
+        if let Ok(resident) = &activated {
+            // Once the cell is among those that are told of changes.
+            resident.pace();
+        }
         answer.send_replace(Some(activated));
     }
 
-    /// Forgets a cell that was discarded, if it is still this residency of it.
-    pub(crate) fn forget(&self, resident: &Arc<Resident>) {
+    /// A cell was discarded: nobody activates it before the bucket has all that the node log took of it.
+    pub(crate) fn discard(&self, resident: &Arc<Resident>) {
         let mut slots = self.lock();
         if let Some(Slot::Resident(current)) = slots.get(&resident.cell)
+            && Arc::ptr_eq(current, resident)
+        {
+            slots.insert(resident.cell.clone(), Slot::settling(resident));
+        }
+    }
+
+    /// Forgets a cell that has left or has settled, if it is still this residency of it.
+    pub(crate) fn forget_left(&self, resident: &Arc<Resident>) {
+        let mut slots = self.lock();
+        if let Some(Slot::Leaving(current, _)) = slots.get(&resident.cell)
             && Arc::ptr_eq(current, resident)
         {
             slots.remove(&resident.cell);
@@ -217,15 +249,8 @@ impl Cells {
 
     /// The cell has left.
     pub(crate) fn departed(&self, departure: &Departure) {
-        self.forget_leaving(&departure.resident.cell);
+        self.forget_left(&departure.resident);
         departure.done.send_replace(true);
-    }
-
-    fn forget_leaving(&self, cell: &CellName) {
-        let mut slots = self.lock();
-        if let Some(Slot::Leaving(..)) = slots.get(cell) {
-            slots.remove(cell);
-        }
     }
 
     /// Failed activations whose answer no longer stands are forgotten.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser};
+use clap::{Args, Parser, ValueEnum};
 use holdfast_bucket::BucketArgs;
 use holdfast_types::{HostId, NodeName, Zone};
 use humantime::parse_duration;
@@ -15,22 +15,32 @@ pub struct Config {
     #[command(flatten)]
     pub bucket: BucketArgs,
     /// This node's name: 1 to 63 of `a-z A-Z 0-9 - _ .`. It belongs to the data directory.
-    #[arg(long, env = "HOLDFAST_NODE", value_name = "NAME")]
+    #[arg(long, env = "HOLDFAST_CELLNODE_NODE", value_name = "NAME")]
     pub node: NodeName,
     /// Local databases. Nothing in it is the only copy of an acknowledged write.
-    #[arg(long, env = "HOLDFAST_DATA_DIR", value_name = "DIR")]
+    #[arg(long, env = "HOLDFAST_CELLNODE_DATA_DIR", value_name = "DIR")]
     pub data_dir: PathBuf,
     /// Internal gRPC listener. Port 0 takes a free one.
-    #[arg(long, env = "HOLDFAST_LISTEN", default_value = "127.0.0.1:7400", value_name = "HOST:PORT")]
+    #[arg(
+        long,
+        env = "HOLDFAST_CELLNODE_LISTEN",
+        default_value = "127.0.0.1:7400",
+        value_name = "HOST:PORT"
+    )]
     pub listen: String,
     /// `host:port` at which other programs reach the internal listener. Default: the listener's own address.
-    #[arg(long, env = "HOLDFAST_ADVERTISE", value_name = "HOST:PORT")]
+    #[arg(long, env = "HOLDFAST_CELLNODE_ADVERTISE", value_name = "HOST:PORT")]
     pub advertise: Option<String>,
     /// Metrics and health. Port 0 takes a free one.
-    #[arg(long, env = "HOLDFAST_ADMIN_LISTEN", default_value = "127.0.0.1:7490", value_name = "HOST:PORT")]
+    #[arg(
+        long,
+        env = "HOLDFAST_CELLNODE_ADMIN_LISTEN",
+        default_value = "127.0.0.1:7490",
+        value_name = "HOST:PORT"
+    )]
     pub admin_listen: String,
     /// Once ready, a JSON object with the listeners' addresses is written to this file.
-    #[arg(long, env = "HOLDFAST_READY_FILE", value_name = "FILE")]
+    #[arg(long, env = "HOLDFAST_CELLNODE_READY_FILE", value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
     /// Failure zone.
     #[arg(long, env = "HOLDFAST_ZONE", default_value = "default")]
@@ -39,7 +49,7 @@ pub struct Config {
     #[arg(long, env = "HOLDFAST_HOST")]
     pub host: Option<HostId>,
     /// Relative capacity: a node of weight 200 takes twice the cells of one with 100.
-    #[arg(long, env = "HOLDFAST_WEIGHT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, env = "HOLDFAST_CELLNODE_WEIGHT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub weight: u32,
     /// Lifetime of the lease: how long after a node's death its cells can be taken over, and how long an outage of
     /// the bucket it survives. Renewed at a third of it. From 1s to 10min.
@@ -49,41 +59,70 @@ pub struct Config {
     #[arg(long, env = "HOLDFAST_MAX_CLOCK_SKEW", default_value = "500ms", value_parser = parse_duration)]
     pub max_clock_skew: Duration,
     /// How long an output waits for its durability proof before its caller is told that the outcome is unknown.
-    #[arg(long, env = "HOLDFAST_PROOF_TIMEOUT", default_value = "15s", value_parser = parse_duration)]
+    #[arg(long, env = "HOLDFAST_CELLNODE_PROOF_TIMEOUT", default_value = "15s", value_parser = parse_duration)]
     pub proof_timeout: Duration,
     /// How long a drain may take before the process exits without the rest.
-    #[arg(long, env = "HOLDFAST_DRAIN_TIMEOUT", default_value = "30s", value_parser = parse_duration)]
+    #[arg(long, env = "HOLDFAST_CELLNODE_DRAIN_TIMEOUT", default_value = "30s", value_parser = parse_duration)]
     pub drain_timeout: Duration,
+    /// What proves a write durable: an ensemble of followers wherever there is one (and the bucket while there is none),
+    /// or the bucket alone.
+    #[arg(long, env = "HOLDFAST_CELLNODE_DURABILITY", value_enum, default_value_t = Durability::Ensemble)]
+    pub durability: Durability,
+    /// Time between the uploads of a cell whose writes followers hold: longer means fewer objects and longer recoveries.
+    #[arg(long, env = "HOLDFAST_CELLNODE_UPLOAD_PACE", default_value = "2s", value_parser = parse_duration)]
+    pub upload_pace: Duration,
+    /// Memory for writes that followers hold and the bucket does not, in bytes. Beyond a quarter of it uploads do not wait
+    /// for their pace; beyond all of it writes are refused with 503.
+    #[arg(long, env = "HOLDFAST_CELLNODE_RETAINED_MAX", default_value_t = 256 << 20, value_name = "BYTES")]
+    pub retained_max: u64,
+    /// Pause between attempts to recover the log of a dead session while requests wait for it. Short, because they do.
+    #[arg(long, env = "HOLDFAST_CELLNODE_RECOVERY_RETRY", default_value = "1s", value_parser = parse_duration)]
+    pub recovery_retry: Duration,
+    /// Followers on this node's own machine are used too. Then nothing that only they hold survives the machine.
+    #[arg(long, env = "HOLDFAST_CELLNODE_ALLOW_OWN_HOST")]
+    pub allow_own_host: bool,
     /// Threads that run cells. Default: one per processor.
-    #[arg(long, env = "HOLDFAST_THREADS")]
+    #[arg(long, env = "HOLDFAST_CELLNODE_THREADS")]
     pub threads: Option<usize>,
     /// Cells in memory at once; beyond it a request for another is refused with 503.
-    #[arg(long, env = "HOLDFAST_CELLS_MAX", default_value_t = 20_000)]
+    #[arg(long, env = "HOLDFAST_CELLNODE_CELLS_MAX", default_value_t = 20_000)]
     pub cells_max: usize,
     /// Requests in flight on this node; beyond it 503.
-    #[arg(long, env = "HOLDFAST_REQUESTS_MAX", default_value_t = 4_096)]
+    #[arg(long, env = "HOLDFAST_CELLNODE_REQUESTS_MAX", default_value_t = 4_096)]
     pub requests_max: usize,
     /// Requests that may wait for one cell; beyond it 503.
-    #[arg(long, env = "HOLDFAST_CELL_QUEUE_MAX", default_value_t = 512)]
+    #[arg(long, env = "HOLDFAST_CELLNODE_CELL_QUEUE_MAX", default_value_t = 512)]
     pub cell_queue_max: usize,
     /// Restores at once; others wait.
-    #[arg(long, env = "HOLDFAST_RESTORES_MAX", default_value_t = 8)]
+    #[arg(long, env = "HOLDFAST_CELLNODE_RESTORES_MAX", default_value_t = 8)]
     pub restores_max: usize,
     /// Largest request body, in bytes.
-    #[arg(long, env = "HOLDFAST_BODY_MAX", default_value_t = 16 << 20, value_name = "BYTES")]
+    #[arg(long, env = "HOLDFAST_CELLNODE_BODY_MAX", default_value_t = 16 << 20, value_name = "BYTES")]
     pub body_max: usize,
     /// Memory for request bodies on this node, in bytes; beyond it 503.
-    #[arg(long, env = "HOLDFAST_BODIES_MAX", default_value_t = 256 << 20, value_name = "BYTES")]
+    #[arg(long, env = "HOLDFAST_CELLNODE_BODIES_MAX", default_value_t = 256 << 20, value_name = "BYTES")]
     pub bodies_max: usize,
+    /// Memory for answers that wait for their durability proof on this node, in bytes; beyond it 503.
+    #[arg(long, env = "HOLDFAST_CELLNODE_ANSWERS_MAX", default_value_t = 256 << 20, value_name = "BYTES")]
+    pub answers_max: usize,
     /// Largest database of one cell, in bytes.
-    #[arg(long, env = "HOLDFAST_DATABASE_MAX", default_value_t = 10 << 30, value_name = "BYTES")]
+    #[arg(long, env = "HOLDFAST_CELLNODE_DATABASE_MAX", default_value_t = 10 << 30, value_name = "BYTES")]
     pub database_max: u64,
     /// Longest run of one statement; a longer one is interrupted.
-    #[arg(long, env = "HOLDFAST_STATEMENT_BUDGET", default_value = "5s", value_parser = parse_duration)]
+    #[arg(long, env = "HOLDFAST_CELLNODE_STATEMENT_BUDGET", default_value = "5s", value_parser = parse_duration)]
     pub statement_budget: Duration,
     /// WAL that may wait for its upload, in bytes; beyond it writes to the cell are refused with 503.
-    #[arg(long, env = "HOLDFAST_UNCAPTURED_MAX", default_value_t = 64 << 20, value_name = "BYTES")]
+    #[arg(long, env = "HOLDFAST_CELLNODE_UNCAPTURED_MAX", default_value_t = 64 << 20, value_name = "BYTES")]
     pub uncaptured_max: u64,
+}
+
+/// What proves a write durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Durability {
+    /// Followers, wherever there are any.
+    Ensemble,
+    /// The bucket alone.
+    Bucket,
 }
 
 impl Config {
@@ -119,6 +158,27 @@ pub fn parse_lease_ttl(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_are_of_this_program_or_of_the_whole_fleet() {
+        const FLEET: [&str; 9] = [
+            "HOLDFAST_BUCKET",
+            "HOLDFAST_LEASE_BUCKET",
+            "HOLDFAST_ENDPOINT",
+            "HOLDFAST_REGION",
+            "HOLDFAST_PATH_STYLE",
+            "HOLDFAST_LEASE_TTL",
+            "HOLDFAST_MAX_CLOCK_SKEW",
+            "HOLDFAST_ZONE",
+            "HOLDFAST_HOST",
+        ];
+        let command = Config::augment_args(clap::Command::new("cellnode"));
+        for argument in command.get_arguments() {
+            let name =
+                argument.get_env().and_then(|name| name.to_str()).expect("every option has a variable");
+            assert!(name.starts_with("HOLDFAST_CELLNODE_") || FLEET.contains(&name), "{name}");
+        }
+    }
 
     #[test]
     fn a_lease_has_bounds() {

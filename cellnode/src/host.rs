@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use holdfast_core::ownership::OwnerState;
+use holdfast_records::cell_prefix;
 use holdfast_rpc::{
-    Body, CallError, CellCall, CellHost, CellPage, CellReply, CellSummary, NodeDescription, PROTOCOL,
+    Access, Body, CallError, CellCall, CellHost, CellPage, CellReply, CellSummary, NodeDescription, PROTOCOL,
 };
 use holdfast_telemetry::names::span;
 use holdfast_telemetry::{RequestOutcome, metrics};
-use holdfast_types::CellName;
+use holdfast_types::{CellName, Epoch, Position, Txid};
+use http::Method;
 use http_body_util::{BodyExt, Full};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -19,10 +22,13 @@ use tracing::Instrument as _;
 use crate::cells::{Cells, Event};
 use crate::node::Node;
 use crate::release::{release, release_unresident};
-use crate::runtime::check_class;
+use crate::runtime::{check_class, without_cell};
 
 /// How long before a call's deadline the node answers, so that its answer arrives in time.
 const ANSWER_MARGIN: Duration = Duration::from_millis(150);
+
+/// What an answer reveals that is not from the cell.
+const NOTHING: Position = Position { epoch: Epoch::ZERO, txid: Txid::ZERO };
 
 /// The node as others see it.
 #[derive(Debug)]
@@ -48,7 +54,15 @@ impl Host {
         if !self.node.authority.is_live() {
             return Err(CallError::Unavailable { reason: "the node has lost its lease".into() });
         }
-        let resident = Cells::resident(&self.node, &call.cell, call.deadline).await?;
+        if !may_create(&call) {
+            if let Some(response) = without_cell(&call.request) {
+                return Ok(CellReply { response: response.map(whole), position: NOTHING });
+            }
+            self.must_exist(&call.cell).await?;
+        }
+        // What an activation waits for is told before the caller gives up.
+        let patience = call.deadline.checked_sub(ANSWER_MARGIN).unwrap_or(call.deadline);
+        let resident = Cells::resident(&self.node, &call.cell, patience).await?;
         let (parts, body) = call.request.into_parts();
         let (body, memory) = self.collect(body, call.deadline).await?;
         let request = http::Request::from_parts(parts, body);
@@ -76,10 +90,34 @@ impl Host {
                 });
             }
         };
-        let response = reply
-            .response
-            .map(|body| -> Body { Full::new(body).map_err(|never| match never {}).boxed_unsync() });
-        Ok(CellReply { response, position: reply.position })
+        Ok(CellReply { response: reply.response.map(whole), position: reply.position })
+    }
+
+    /// Refuses a call that must not make its cell, where there is none. What else may be wrong with the cell is told by
+    /// its activation.
+    async fn must_exist(&self, cell: &CellName) -> Result<(), CallError> {
+        if self.node.cells.is_here(cell) {
+            return Ok(());
+        }
+        let is_absent = match self.node.owners.read(cell).await {
+            Ok(Some((owner, _))) => owner.state == OwnerState::Purged,
+            // Objects without a record are damage, and no answer for somebody who only asks.
+            Ok(None) => self
+                .node
+                .buckets
+                .bulk
+                .list(&cell_prefix(cell), None, 1)
+                .await
+                .is_ok_and(|page| page.objects.is_empty()),
+            Err(_) => false,
+        };
+        if !is_absent {
+            return Ok(());
+        }
+        Err(CallError::Rejected {
+            status: http::StatusCode::NOT_FOUND,
+            reason: format!("there is no cell `{cell}`: the first POST with a token that may write makes it"),
+        })
     }
 
     async fn collect(&self, body: Body, deadline: Instant) -> Result<(Bytes, BodyMemory), CallError> {
@@ -93,6 +131,15 @@ impl Host {
             }),
         }
     }
+}
+
+/// Whether a call may make a cell that is not there: nobody does by only looking.
+fn may_create(call: &CellCall) -> bool {
+    call.access == Access::ReadWrite && !matches!(*call.request.method(), Method::GET | Method::HEAD)
+}
+
+fn whole(body: Bytes) -> Body {
+    Full::new(body).map_err(|never| match never {}).boxed_unsync()
 }
 
 /// What a request body holds of the node's memory for bodies.

@@ -31,6 +31,8 @@ pub struct LeaseLoop {
     pending: Vec<LeaseEffect<Version>>,
     authority: Arc<Authority>,
     describe: Describe,
+    /// Who holds the name instead, as last read: where to look for it.
+    other: Option<NodeLease>,
     /// Set once the lease is held.
     held: watch::Sender<bool>,
     /// Asks for a renewal now, to publish a change (draining).
@@ -65,6 +67,7 @@ impl LeaseLoop {
             pending,
             authority,
             describe,
+            other: None,
             held: watch::Sender::new(false),
             nudge: Arc::default(),
         }
@@ -139,18 +142,26 @@ impl LeaseLoop {
                 self.authority.extend(until);
                 self.held.send_replace(true);
             }
-            LeaseEffect::Waiting { holder, until_wall } => {
-                let seconds = until_wall.since(clock::wall()).div_ceil(1_000);
-                tracing::warn!(
-                    node = %self.node, %holder,
-                    "another data directory holds this node name; waiting up to {seconds} s for its lease to end"
-                );
-            }
+            LeaseEffect::Waiting { holder, until_wall } => self.tell_wait(holder, until_wall),
             LeaseEffect::WakeAt(_) | LeaseEffect::Fence(_) => unreachable!("handled by the loop"),
         }
     }
 
-    async fn read(&self) -> LeaseEvent<Version> {
+    /// Told at each look, at least once a lease's lifetime: a holder that lives renews its lease, and then this waits for ever.
+    fn tell_wait(&self, holder: SessionId, until: Millis) {
+        let seconds = until.since(clock::wall()).div_ceil(1_000);
+        let (host, address) = match self.other.as_ref().filter(|lease| lease.session == holder) {
+            Some(lease) => (lease.host.to_string(), lease.address.as_str()),
+            None => ("unknown".to_owned(), "unknown"),
+        };
+        tracing::warn!(
+            node = %self.node, session = %holder, host, address, until_ms = until.get(),
+            "another data directory holds the name of this node for {seconds} s more, and longer each time that it renews; \
+             waiting. If both are to run, give this one another --node"
+        );
+    }
+
+    async fn read(&mut self) -> LeaseEvent<Version> {
         let failed = || LeaseEvent::ReadFailed { now: clock::now(), jitter: random::byte() };
         let object = match tokio::time::timeout(READ_TIMEOUT, self.bucket.get(&self.key)).await {
             Ok(Ok(object)) => object,
@@ -171,7 +182,9 @@ impl LeaseLoop {
             Some(object) => match NodeLease::decode(&object.body) {
                 Ok(lease) => {
                     tracing::debug!(event = "node_lease_read", outcome = "found", session = %lease.session);
-                    Some((view(&lease), object.version))
+                    let seen = (view(&lease), object.version);
+                    self.other = self.keeper.version().is_none().then_some(lease);
+                    Some(seen)
                 }
                 Err(error) => {
                     tracing::warn!(event = "node_lease_read", outcome = "found", %error, "not a lease of ours");

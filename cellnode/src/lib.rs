@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod activation;
+mod answers;
 mod authority;
 mod backoff;
 mod blocking;
@@ -14,9 +15,12 @@ pub mod config;
 mod data_dir;
 mod host;
 mod lease;
+pub mod log_records;
 mod node;
+mod node_log;
 mod owners;
 mod random;
+pub mod recovery;
 mod release;
 mod replication;
 mod restore;

@@ -5,21 +5,30 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use holdfast_bucket::Buckets;
 use holdfast_core::compaction::CompactionTriggers;
+use holdfast_core::ensemble::{NodeLogConfig, RetentionLimits};
 use holdfast_core::ownership::{Claimant, Protocol};
-use holdfast_rpc::PROTOCOL;
-use holdfast_types::{Millis, NodeName, SessionId};
+use holdfast_rpc::{FollowerClient, PROTOCOL, ProcessIdentity};
+use holdfast_types::{HostId, Millis, NodeName, SessionId};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
+use crate::answers::Answers;
 use crate::authority::Authority;
 use crate::cells::{Cells, Workers};
 use crate::clock;
 use crate::config::Config;
 use crate::data_dir::DataDir;
+use crate::node_log::NodeLog;
 use crate::owners::Owners;
+use crate::recovery::{Followers, Recoveries, RecoveryParts, Sweep};
+use crate::replication::DueUploads;
 
 /// Compactions and snapshots at once: each holds up to 32 MiB.
 const COMPACTIONS_MAX: usize = 2;
+/// Uploads at once: enough to keep a store busy that takes 50 ms for each, few enough to keep leases served.
+const UPLOADS_MAX: usize = 128;
+/// This part of what may be retained may wait for its pace; beyond it uploads go at once.
+const RETAINED_UPLOAD_SHARE: u64 = 4;
 
 /// One session of one node.
 #[derive(Debug)]
@@ -34,6 +43,8 @@ pub struct Node {
     pub buckets: Buckets,
     /// Owner records.
     pub owners: Owners,
+    /// Recovers the logs of dead sessions.
+    pub recoveries: Recoveries,
     /// Until when the session may act.
     pub authority: Arc<Authority>,
     /// Local files.
@@ -48,10 +59,20 @@ pub struct Node {
     pub restores: Semaphore,
     /// Bounds the compactions at once.
     pub compactions: Semaphore,
+    /// This session's node log.
+    pub log: Arc<NodeLog>,
+    /// Reaches followers.
+    pub followers: FollowerClient,
+    /// Bounds the uploads at once.
+    pub uploads: Semaphore,
+    /// Uploads that wait for their time.
+    pub(crate) due_uploads: DueUploads,
     /// When chains are shortened.
     pub triggers: CompactionTriggers,
     /// Bounds the memory of request bodies that are being received or wait for their cell, in KiB.
     pub bodies: Arc<Semaphore>,
+    /// Answers that wait at gates, by their memory.
+    pub(crate) answers: Arc<Answers>,
     /// Outputs that wait at gates.
     pub(crate) waiting: AtomicUsize,
     draining: AtomicBool,
@@ -61,11 +82,42 @@ pub struct Node {
 impl Node {
     /// Puts a node together. Nothing runs yet but the worker threads.
     #[must_use]
-    pub fn new(config: Config, session: SessionId, buckets: Buckets, data_dir: DataDir) -> Arc<Self> {
-        let owners = Owners::new(Arc::clone(&buckets.records), Arc::clone(&buckets.leases));
+    pub fn new(
+        config: Config,
+        (session, identity, host): (SessionId, ProcessIdentity, HostId),
+        buckets: Buckets,
+        data_dir: DataDir,
+    ) -> Arc<Self> {
+        let followers = FollowerClient::new(identity);
+        let recoveries = Recoveries::new(RecoveryParts {
+            claimant: session,
+            records: Arc::clone(&buckets.records),
+            bulk: Arc::clone(&buckets.bulk),
+            witness: Arc::new(Followers::new(Arc::clone(&buckets.leases), followers.clone())),
+            retry: config.recovery_retry,
+        });
+        let owners = Owners::new(Arc::clone(&buckets.records), Arc::clone(&buckets.leases))
+            .recovering(recoveries.clone());
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = config.threads.unwrap_or(processors).max(1);
+        let log = NodeLogConfig {
+            node: config.node.clone(),
+            session,
+            host,
+            zone: config.zone.clone(),
+            own_host_allowed: config.allow_own_host,
+            clock_skew_max_ms: u64::try_from(config.max_clock_skew.as_millis()).unwrap_or(u64::MAX),
+        };
+        let limits = RetentionLimits {
+            upload_bytes: config.retained_max / RETAINED_UPLOAD_SHARE,
+            hold_bytes: config.retained_max,
+        };
         Arc::new(Self {
+            log: Arc::new(NodeLog::new(log, limits)),
+            followers,
+            recoveries,
+            uploads: Semaphore::new(UPLOADS_MAX),
+            due_uploads: DueUploads::default(),
             name: config.node.clone(),
             session,
             owners,
@@ -73,17 +125,31 @@ impl Node {
             authority: Arc::default(),
             data_dir,
             cells: Cells::default(),
-            workers: Workers::start(threads, config.node.as_str()),
+            workers: Workers::start(threads, config.node.as_str(), &Handle::current()),
             runtime: Handle::current(),
             restores: Semaphore::new(config.restores_max.max(1)),
             compactions: Semaphore::new(COMPACTIONS_MAX),
             triggers: CompactionTriggers::default(),
             bodies: Arc::new(Semaphore::new(config.bodies_max / 1024)),
+            answers: Answers::new(config.answers_max),
             waiting: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
             requests: AtomicUsize::new(0),
             config,
         })
+    }
+
+    /// The sweep for dead sessions, as this session does it.
+    #[must_use]
+    pub fn sweep(&self) -> Sweep {
+        Sweep {
+            node: self.name.clone(),
+            session: self.session,
+            records: Arc::clone(&self.buckets.records),
+            owners: self.owners.clone(),
+            recoveries: self.recoveries.clone(),
+            clock_skew_max_ms: self.claimant().clock_skew_max_ms,
+        }
     }
 
     /// This session as a claimant.

@@ -1,7 +1,10 @@
 //! Executes claims and releases of the core against the bucket. The record's fields pass through unchanged; what they
 //! mean is decided by [`Claim`] and [`Release`].
 
+mod owned;
+
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use holdfast_bucket::{Bucket, BucketError, Commit, Version};
@@ -11,9 +14,15 @@ use holdfast_core::ownership::{
 };
 use holdfast_core::store::{self, Answer};
 use holdfast_records::{Key, NodeLease, OwnerRecord, Record, RecordError, cell_prefix};
+use holdfast_rpc::follower::LogName;
+use holdfast_telemetry::names::span;
+use holdfast_telemetry::{Stage, metrics};
 use holdfast_types::{CellName, NodeName};
+use tracing::Instrument as _;
 
+use self::owned::Owned;
 use crate::backoff::Backoff;
+use crate::recovery::Recoveries;
 use crate::{clock, random};
 
 /// How long one conditional write of an owner record may take, its retries included, in milliseconds.
@@ -44,13 +53,21 @@ pub enum OwnerReadError {
 pub struct Owners {
     records: Arc<dyn Bucket>,
     leases: Arc<dyn Bucket>,
+    owned: Arc<Owned>,
+    recoveries: Option<Recoveries>,
 }
 
 impl Owners {
     /// Over these buckets.
     #[must_use]
     pub fn new(records: Arc<dyn Bucket>, leases: Arc<dyn Bucket>) -> Self {
-        Self { records, leases }
+        Self { records, leases, owned: Arc::default(), recoveries: None }
+    }
+
+    /// With these recoveries. Without any, no cell of a dead session is ever claimed.
+    #[must_use]
+    pub fn recovering(self, recoveries: Recoveries) -> Self {
+        Self { recoveries: Some(recoveries), ..self }
     }
 
     /// One read of a cell's owner record.
@@ -77,7 +94,7 @@ impl Owners {
         Ok(Some(lease))
     }
 
-    /// Runs a claim to its end. Where there is no node log, a dead session left nothing behind to recover.
+    /// Runs a claim to its end.
     pub async fn claim(&self, cell: &CellName, me: Claimant, intent: Intent) -> ClaimOutcome<Version> {
         let (mut claim, mut effect) = Claim::start(me, intent, random::write_id());
         loop {
@@ -86,17 +103,35 @@ impl Owners {
                 ClaimEffect::ReadLease { node } => self.read_lease_for_claim(&node).await,
                 ClaimEffect::LookForHistory => self.look_for_history(cell).await,
                 ClaimEffect::RecoverLog { node, session } => {
-                    // Sessions of this protocol version acknowledge on bucket proofs alone (`log/` does not exist).
-                    tracing::info!(%cell, %node, %session, "taking over from a dead session");
-                    ClaimEvent::LogRecovered
+                    self.recover(cell, LogName { node, session }).await
                 }
                 ClaimEffect::WriteOwner { owner, guard } => {
                     ClaimEvent::ClaimAnswered(self.write(cell, &owner, guard).await)
                 }
-                ClaimEffect::Finish(outcome) => return outcome,
+                ClaimEffect::Finish(outcome) => {
+                    self.note(cell, intent, &outcome);
+                    return outcome;
+                }
             };
             effect = claim.on(event);
         }
+    }
+
+    /// Has the dead owner's log recovered, as long as an activation may wait.
+    async fn recover(&self, cell: &CellName, log: LogName) -> ClaimEvent<Version> {
+        let Some(recoveries) = &self.recoveries else { return ClaimEvent::LogBlocked };
+        tracing::info!(%cell, node = %log.node, session = %log.session, "taking over from a dead session");
+        let started = Instant::now();
+        let span = tracing::info_span!(span::RECOVER, node = %log.node, session = %log.session);
+        let is_recovered = recoveries.recover_for(cell, &log).instrument(span).await;
+        metrics().activation_stage(Stage::Recover, started.elapsed());
+        if is_recovered { ClaimEvent::LogRecovered } else { ClaimEvent::LogBlocked }
+    }
+
+    /// Why a cell cannot be claimed, where it waits for the recovery of a log.
+    #[must_use]
+    pub fn hold_up(&self, cell: &CellName) -> Option<String> {
+        self.recoveries.as_ref()?.hold_up(cell)
     }
 
     /// Gives a cell up: the record becomes `released`, unless somebody has claimed it meanwhile.
@@ -114,9 +149,28 @@ impl Owners {
                         ReleaseEvent::ReadFailed
                     }
                 },
-                ReleaseEffect::Finish(outcome) => return outcome,
+                ReleaseEffect::Finish(outcome) => {
+                    if outcome != ReleaseOutcome::Unknown {
+                        self.lost(cell);
+                    }
+                    return outcome;
+                }
             };
             effect = release.on(event);
+        }
+    }
+
+    /// The owner record of a cell turned out to name another session.
+    pub(crate) fn lost(&self, cell: &CellName) {
+        self.owned.remove(cell);
+    }
+
+    fn note(&self, cell: &CellName, intent: Intent, outcome: &ClaimOutcome<Version>) {
+        match (intent, outcome) {
+            (Intent::Own, ClaimOutcome::Claimed { .. }) => self.owned.add(cell),
+            (_, ClaimOutcome::NotOwner { .. } | ClaimOutcome::Incompatible { .. }) => self.lost(cell),
+            // Whose it is now is unknown.
+            (Intent::Purge, _) | (_, ClaimOutcome::Failed(_) | ClaimOutcome::NothingToPurge) => {}
         }
     }
 

@@ -44,8 +44,10 @@ pub(crate) async fn release(node: &Arc<Node>, cell: &CellName) -> Result<(), Cal
     if let Err(reason) = &result {
         tracing::warn!(%cell, %reason, "a cell could not be given up");
         // Whatever state it is in: the local database goes, the bucket has what was acknowledged.
-        departure.resident.on(GateEvent::Fenced);
+        departure.resident.on(GateEvent::Abandoned);
         departure.resident.send(Job::Drop(Arc::clone(&departure.resident)));
+        // Not before the bucket has what followers alone hold: the next activation restores from it.
+        let _ = departure.resident.settled().wait_for(|settled| *settled).await;
     }
     node.cells.departed(&departure);
     result.map_err(|reason| CallError::Unavailable {

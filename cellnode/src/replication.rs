@@ -2,6 +2,10 @@
 //! when to compact is decided by the core's gate and compaction; this folder does it.
 
 mod compact;
+mod due;
+mod pending;
 mod upload;
 
+pub use due::DueUploads;
+pub(crate) use pending::Pending;
 pub(crate) use upload::{read_owner, upload};

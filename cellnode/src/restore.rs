@@ -21,7 +21,7 @@ use holdfast_types::{CellName, Epoch, Position, Txid};
 
 pub use chain::{PlannedChain, find_chain};
 pub(crate) use download::{Fetched, fetch};
-pub(crate) use listing::{EpochListing, list_level};
+pub(crate) use listing::{EpochListing, list_level, list_level_zero};
 
 /// Downloads ahead of the file that is being applied: small files, each at most [`download::MEMORY_LEN_MAX`].
 const PREFETCH: usize = 8;

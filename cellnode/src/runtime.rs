@@ -56,6 +56,12 @@ pub fn runtime_of(context: RuntimeContext) -> Result<Box<dyn CellRuntime>, CallE
     Ok(Box::new(sql::Sql::new(context)))
 }
 
+/// The answer to what asks nothing of the cell: whether the SQL API speaks a version. Clients ask before they have made
+/// their database.
+pub(crate) fn without_cell<B>(request: &http::Request<B>) -> Option<http::Response<Bytes>> {
+    sql::version(request.method().as_str(), request.uri().path())
+}
+
 /// Refuses classes that nothing runs, before anything is claimed.
 ///
 /// # Errors

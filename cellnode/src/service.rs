@@ -19,7 +19,7 @@ use holdfast_types::{HostId, Millis, WriteId};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot, watch};
 
-use crate::config::Config;
+use crate::config::{Config, Durability};
 use crate::data_dir::DataDir;
 use crate::host::Host;
 use crate::lease::{Describe, LeaseEnd, LeaseLoop};
@@ -30,6 +30,8 @@ use crate::{clock, random};
 /// How often gates look at their deadlines: the precision of a proof's time-out, and well within the 100 ms in which a
 /// lost lease ends every wait.
 const TICK: Duration = Duration::from_millis(50);
+/// Longest wait for the last write of the log record.
+const LOG_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a node ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,10 +93,14 @@ impl Service {
         let internal = bind(&config.listen).await?;
         let admin = bind(&config.admin_listen).await?;
         let addresses = Addresses { internal: internal.local_addr()?, admin: admin.local_addr()? };
-        let node = Node::new(config, session, buckets, data_dir);
+        let host = match &config.host {
+            Some(host) => host.clone(),
+            None => this_host()?,
+        };
+        let node = Node::new(config, (session, identity.clone(), host.clone()), buckets, data_dir);
         tracing::info!(node = %node.name, %session, internal = %addresses.internal, admin = %addresses.admin, "starting");
 
-        let lease = lease_loop(&node, addresses.internal)?;
+        let lease = lease_loop(&node, addresses.internal, host);
         let (mut held, nudge) = (lease.held(), lease.nudge());
         let (give_up, given_up) = oneshot::channel::<()>();
         let mut lease = tokio::spawn(lease.run(async {
@@ -122,6 +128,8 @@ impl Service {
             holdfast_telemetry::serve_admin(admin, move || readiness(&node), wait(stopped.clone()))
         });
         let mut ticker = tokio::spawn(tick(Arc::clone(&node)));
+        let mut log = tokio::spawn(keep_log(Arc::clone(&node)));
+        let sweep = tokio::spawn(node.sweep().run());
         if let Some(path) = &node.config.ready_file {
             write_ready(path, &addresses.as_json())?;
         }
@@ -137,10 +145,17 @@ impl Service {
             // A node that holds its lease and serves nothing would be worse than none.
             end = &mut server => bail!("the internal listener ended by itself: {end:?}"),
             end = &mut ticker => bail!("the clock of the gates ended by itself: {end:?}"),
-            () = &mut shutdown => leave(&node, &nudge, &mut lease, give_up).await?,
-            () = drain.notified() => leave(&node, &nudge, &mut lease, give_up).await?,
+            _ = &mut log => log_taken(&node),
+            () = async {
+                tokio::select! {
+                    () = &mut shutdown => {}
+                    () = drain.notified() => {}
+                }
+            } => leave(&node, &nudge, (&mut lease, &mut log), give_up).await?,
         };
         ticker.abort();
+        log.abort();
+        sweep.abort();
         stop.send_replace(true);
         if end == Exit::Clean {
             let _ = tokio::time::timeout(Duration::from_secs(5), server).await;
@@ -178,15 +193,11 @@ async fn prove_fit(buckets: &Buckets) -> Result<()> {
     Ok(())
 }
 
-fn lease_loop(node: &Arc<Node>, internal: SocketAddr) -> Result<LeaseLoop> {
+fn lease_loop(node: &Arc<Node>, internal: SocketAddr, host: HostId) -> LeaseLoop {
     let config = &node.config;
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let timing = LeaseTiming::with_ttl(millis(config.lease_ttl), millis(config.max_clock_skew));
     let address = config.advertise.clone().unwrap_or_else(|| internal.to_string());
-    let host = match &config.host {
-        Some(host) => host.clone(),
-        None => this_host()?,
-    };
     let started_ms = clock::wall();
     let describe: Describe = {
         let (name, session, incarnation) = (node.name.clone(), node.session, node.data_dir.incarnation());
@@ -218,13 +229,13 @@ fn lease_loop(node: &Arc<Node>, internal: SocketAddr) -> Result<LeaseLoop> {
     };
     let bucket = Arc::clone(&node.buckets.leases);
     let incarnation = node.data_dir.incarnation();
-    Ok(LeaseLoop::new(
+    LeaseLoop::new(
         bucket,
         node.name.clone(),
         (timing, node.session, incarnation),
         Arc::clone(&node.authority),
         describe,
-    ))
+    )
 }
 
 /// The machine's identity, or its host name where it has none.
@@ -259,6 +270,9 @@ async fn tick(node: Arc<Node>) {
                 resident.tick();
             }
         }
+        for resident in node.due_uploads.take(clock::monotonic()) {
+            resident.on(GateEvent::Tick);
+        }
         node.cells.forget_old_failures();
         if shedding.as_ref().is_none_or(tokio::task::JoinHandle::is_finished) && !node.is_draining() {
             let node = Arc::clone(&node);
@@ -272,7 +286,7 @@ async fn tick(node: Arc<Node>) {
 async fn leave(
     node: &Arc<Node>,
     nudge: &Notify,
-    lease: &mut tokio::task::JoinHandle<LeaseEnd>,
+    (lease, log): (&mut tokio::task::JoinHandle<LeaseEnd>, &mut tokio::task::JoinHandle<()>),
     give_up: oneshot::Sender<()>,
 ) -> Result<Exit> {
     node.begin_draining();
@@ -281,7 +295,8 @@ async fn leave(
     let left = tokio::select! {
         biased;
         end = &mut *lease => return end_of(node, end?),
-        left = release_all(node, node.config.drain_timeout) => left,
+        _ = log => return Ok(log_taken(node)),
+        left = release_and_close(node) => left,
     };
     if left > 0 {
         tracing::warn!(node = %node.name, left, "the drain timed out; these cells are taken over after the lease");
@@ -290,6 +305,29 @@ async fn leave(
     let end = lease.await?;
     tracing::info!(node = %node.name, "stopped");
     end_of(node, end)
+}
+
+/// Gives every cell up, then closes the log. Returns how many cells are left.
+async fn release_and_close(node: &Arc<Node>) -> usize {
+    let left = release_all(node, node.config.drain_timeout).await;
+    // With cells left the log stays open: whoever takes them over recovers it.
+    if left == 0 && tokio::time::timeout(LOG_CLOSE_TIMEOUT, node.log.close()).await.is_err() {
+        tracing::warn!(node = %node.name, "the node log could not be closed in order; it will be recovered");
+    }
+    left
+}
+
+/// Keeps the node log, until somebody recovers this session, which therefore counts as dead.
+async fn keep_log(node: Arc<Node>) {
+    match node.config.durability {
+        Durability::Bucket => std::future::pending().await,
+        Durability::Ensemble => Arc::clone(&node.log).run(Arc::downgrade(&node)).await,
+    }
+}
+
+fn log_taken(node: &Arc<Node>) -> Exit {
+    fence(node, FenceCause::LogTaken);
+    Exit::Fenced(FenceCause::LogTaken)
 }
 
 fn end_of(node: &Arc<Node>, end: LeaseEnd) -> Result<Exit> {

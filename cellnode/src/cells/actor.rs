@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 use holdfast_core::gate::{FailCause, GateEvent};
 use holdfast_rpc::CallError;
@@ -86,6 +86,11 @@ impl Actor {
         self.queue.len() == 1
     }
 
+    /// Events that wait for their turn.
+    pub(super) fn events(&self) -> usize {
+        self.queue.len()
+    }
+
     /// Runs one event. Tells whether more wait.
     pub(super) fn take_turn(&mut self) -> bool {
         if let Some(event) = self.queue.pop_front() {
@@ -116,6 +121,18 @@ impl Actor {
             let reason = format!(
                 "cell `{}` has {uncaptured} bytes that are not in the bucket yet; come again",
                 self.resident.cell
+            );
+            return event.refuse(CallError::Overloaded { reason, retry_after_ms: 1_000 });
+        }
+        if let Some(bytes) = self.node.log.is_full() {
+            let reason =
+                format!("node `{}` holds {bytes} bytes that are not in the bucket yet", self.node.name);
+            return event.refuse(CallError::Overloaded { reason, retry_after_ms: 1_000 });
+        }
+        if let Some(bytes) = self.node.answers.is_full() {
+            let reason = format!(
+                "node `{}` holds {bytes} bytes of answers that wait for their proofs",
+                self.node.name
             );
             return event.refuse(CallError::Overloaded { reason, retry_after_ms: 1_000 });
         }
@@ -174,6 +191,7 @@ impl Actor {
         let ticket = self.engine.ticket();
         let position = Position { epoch: self.resident.epoch, txid: ticket };
         let reply = event.reply;
+        let held = self.node.answers.hold(response.body().len());
         // The proof's time begins now: what the event waited for before is not the store's fault.
         self.resident.output(ticket, self.node.proof_deadline(), move |outcome| {
             let answer = match outcome {
@@ -182,6 +200,7 @@ impl Actor {
             };
             // The caller may have gone; its write stands all the same.
             let _ = reply.send(answer);
+            drop(held);
         });
     }
 
@@ -199,7 +218,8 @@ impl Actor {
 
     pub(super) fn capture(&mut self) {
         if self.resident.has_failed() {
-            return;
+            // The gate waits for the answer to what it asked before it failed.
+            return self.resident.on(GateEvent::Captured { captured: None });
         }
         let captured = match self.engine.capture(clock::wall()) {
             Ok(captured) => captured,
@@ -208,14 +228,15 @@ impl Actor {
                 return self.resident.on(GateEvent::CaptureFailed);
             }
         };
-        let txid = captured.as_ref().map(|captured| captured.txid);
         self.resident.database_len.store(self.engine.size_bytes(), Ordering::Relaxed);
-        if let Some(captured) = captured {
+        let captured = captured.map(|captured| {
             metrics().capture(captured.len);
-            let mut slot = self.resident.captured.lock().unwrap_or_else(PoisonError::into_inner);
-            *slot = Some(Arc::new(captured));
-        }
-        self.resident.on(GateEvent::Captured { txid });
+            let captured = Arc::new(captured);
+            let offset = self.node.log.append(&self.resident, &captured);
+            self.resident.pending().push(Arc::clone(&captured), offset);
+            (captured.txid, offset)
+        });
+        self.resident.on(GateEvent::Captured { captured });
         self.checkpoint();
         self.note_wal();
         self.run_blocked();
@@ -254,7 +275,7 @@ impl Actor {
         self.runtime.stop(&mut self.engine);
         self.refuse_all();
         let ticket = self.engine.ticket();
-        self.resident.output(ticket, self.node.proof_deadline(), move |outcome| {
+        self.resident.cover(ticket, self.node.proof_deadline(), move |outcome| {
             let _ = done.send(outcome);
         });
     }

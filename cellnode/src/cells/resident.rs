@@ -8,12 +8,13 @@ use std::time::Instant;
 
 use holdfast_bucket::Version;
 use holdfast_core::compaction::{ChainSize, Compaction};
-use holdfast_core::gate::{Clearance, FailCause, Gate, GateEffect, GateEvent, OutputId};
+use holdfast_core::gate::ProofKind as CoreProofKind;
+use holdfast_core::gate::{Clearance, FailCause, Gate, GateEffect, GateEvent, GateOwner, OutputId};
 use holdfast_core::ownership::OwnerView;
-use holdfast_sql::Captured;
 use holdfast_telemetry::names::span;
 use holdfast_telemetry::{ProofKind, ProofOutcome, metrics};
 use holdfast_types::{CellName, Epoch, Millis, Position, Txid};
+use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use super::worker::{Job, WorkerHandle};
@@ -21,7 +22,7 @@ use super::{Event, event::EventHandle};
 use crate::clock;
 use crate::data_dir::CellFiles;
 use crate::node::Node;
-use crate::replication;
+use crate::replication::{self, Pending};
 
 /// Called once when an output leaves or fails.
 type OnOutcome = Box<dyn FnOnce(Result<(), FailCause>) + Send>;
@@ -68,13 +69,14 @@ pub struct Resident {
     pub files: CellFiles,
     /// When chains are shortened.
     pub(crate) compaction: Mutex<Compaction>,
-    /// The transaction that is on its way to the bucket.
-    pub(crate) captured: Mutex<Option<Arc<Captured>>>,
     /// The database's length at its last capture, in bytes.
     pub(crate) database_len: AtomicU64,
     node: Weak<Node>,
     worker: WorkerHandle,
     gate: Mutex<GateState>,
+    pending: Mutex<Pending>,
+    /// Set when the cell was discarded and the bucket has all that the node log took.
+    settled: watch::Sender<bool>,
     waiting: AtomicUsize,
     queued: AtomicUsize,
     failed: AtomicBool,
@@ -94,12 +96,15 @@ impl std::fmt::Debug for Resident {
 impl Resident {
     pub(crate) fn new(node: &Arc<Node>, parts: ResidentParts) -> Arc<Self> {
         let ResidentParts { cell, owner, version, restored, chain, files } = parts;
-        let machine = Gate::new(node.name.clone(), node.session, owner.epoch, restored);
+        let gate_owner = GateOwner { node: node.name.clone(), session: node.session, epoch: owner.epoch };
+        let pace_ms = u64::try_from(node.config.upload_pace.as_millis()).unwrap_or(u64::MAX);
+        let machine = Gate::new(gate_owner, restored, pace_ms);
         Arc::new(Self {
             worker: node.workers.of(&cell),
             epoch: owner.epoch,
             compaction: Mutex::new(Compaction::new(node.triggers, restored, chain)),
-            captured: Mutex::new(None),
+            pending: Mutex::default(),
+            settled: watch::Sender::new(false),
             database_len: AtomicU64::new(0),
             node: Arc::downgrade(node),
             gate: Mutex::new(GateState { machine, outputs_made: 0, outputs: HashMap::new() }),
@@ -168,11 +173,45 @@ impl Resident {
         self.queued.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// An output wants to leave. `on_outcome` is called exactly once.
+    /// What is captured and not in the bucket.
+    pub(crate) fn pending(&self) -> std::sync::MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells when the cell is settled after it was discarded.
+    pub(crate) fn settled(&self) -> watch::Receiver<bool> {
+        self.settled.subscribe()
+    }
+
+    /// Tells the gate whether what is logged may wait. Read under the gate's lock, so that the last word is the newest.
+    pub(crate) fn pace(self: &Arc<Self>) {
+        let Some(node) = self.node() else { return };
+        self.with_gate(|_| GateEvent::PaceChanged { may_wait: node.log.may_wait() });
+    }
+
+    /// A response wants to leave. `on_outcome` is called exactly once.
     pub(crate) fn output(
         self: &Arc<Self>,
         ticket: Txid,
         deadline: Millis,
+        on_outcome: impl FnOnce(Result<(), FailCause>) + Send + 'static,
+    ) {
+        self.ready((ticket, deadline, false), on_outcome);
+    }
+
+    /// Calls `on_outcome` once the bucket has everything up to the ticket.
+    pub(crate) fn cover(
+        self: &Arc<Self>,
+        ticket: Txid,
+        deadline: Millis,
+        on_outcome: impl FnOnce(Result<(), FailCause>) + Send + 'static,
+    ) {
+        self.ready((ticket, deadline, true), on_outcome);
+    }
+
+    fn ready(
+        self: &Arc<Self>,
+        (ticket, deadline, in_bucket): (Txid, Millis, bool),
         on_outcome: impl FnOnce(Result<(), FailCause>) + Send + 'static,
     ) {
         self.position.fetch_max(ticket.get(), Ordering::Relaxed);
@@ -181,7 +220,7 @@ impl Resident {
             state.outputs_made += 1;
             let on_outcome = Box::new(on_outcome);
             state.outputs.insert(output, Output { since: Instant::now(), on_outcome });
-            GateEvent::OutputReady { output, ticket, deadline }
+            GateEvent::OutputReady { output, ticket, deadline, in_bucket }
         });
     }
 
@@ -237,14 +276,20 @@ impl Resident {
     fn execute(self: &Arc<Self>, node: &Arc<Node>, effect: GateEffect) {
         match effect {
             GateEffect::Capture => self.send(Job::Capture(Arc::clone(self))),
-            GateEffect::Upload { txid, attempt } => {
-                let span = tracing::debug_span!(span::UPLOAD, cell = %self.cell, %txid, attempt);
-                node.runtime.spawn(replication::upload(Arc::clone(self), txid, attempt).instrument(span));
+            GateEffect::Upload { first, last, attempt } => {
+                let span = tracing::debug_span!(span::UPLOAD, cell = %self.cell, %first, %last, attempt);
+                let upload = replication::upload(Arc::clone(self), (first, last), attempt);
+                node.runtime.spawn(upload.instrument(span));
             }
+            GateEffect::WakeAt(due) => node.due_uploads.add(due, self),
             GateEffect::ReadOwner { attempt } => {
                 node.runtime.spawn(replication::read_owner(Arc::clone(self), attempt));
             }
             GateEffect::Discard { cause } => self.discard(node, cause),
+            GateEffect::Settled => {
+                self.settled.send_replace(true);
+                node.cells.forget_left(self);
+            }
             GateEffect::Release { .. } | GateEffect::Fail { .. } => unreachable!("answered before"),
         }
     }
@@ -259,7 +304,7 @@ impl Resident {
             );
         }
         metrics().proof(ProofKind::Bucket, proof_outcome(cause));
-        node.cells.forget(self);
+        node.cells.discard(self);
         self.send(Job::Drop(Arc::clone(self)));
     }
 }
@@ -267,8 +312,12 @@ impl Resident {
 fn answer(output: Output, waited: bool, outcome: Result<Clearance, FailCause>) {
     match outcome {
         Ok(clearance) => {
-            if let Clearance::Proved(_) = clearance {
-                metrics().proof(ProofKind::Bucket, ProofOutcome::Covered);
+            if let Clearance::Proved(proof) = clearance {
+                let kind = match proof.kind() {
+                    CoreProofKind::Ensemble => ProofKind::Ensemble,
+                    CoreProofKind::Bucket => ProofKind::Bucket,
+                };
+                metrics().proof(kind, ProofOutcome::Covered);
             }
             if waited {
                 metrics().gate_wait(output.since.elapsed());
@@ -282,6 +331,8 @@ fn answer(output: Output, waited: bool, outcome: Result<Clearance, FailCause>) {
 fn proof_outcome(cause: FailCause) -> ProofOutcome {
     match cause {
         FailCause::OwnershipLost => ProofOutcome::Superseded,
-        FailCause::TimedOut | FailCause::LeaseLost | FailCause::CaptureFailed => ProofOutcome::Failed,
+        FailCause::TimedOut | FailCause::LeaseLost | FailCause::CaptureFailed | FailCause::Abandoned => {
+            ProofOutcome::Failed
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! One upload, one owner read: each answers the gate. An upload that is repeated puts the same bytes under the same key.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -14,60 +14,84 @@ use holdfast_types::Txid;
 use tokio_util::io::ReaderStream;
 
 use super::compact;
+use super::pending::{Merged, merge};
+use crate::backoff::Backoff;
+use crate::blocking::blocking;
 use crate::cells::Resident;
+use crate::node::Node;
 use crate::owners::OwnerReadError;
-use crate::random;
 
 /// Longest wait for the answer of one try; larger bodies get more, at a megabyte a second.
 const TRY_MS_MAX: u64 = 5_000;
+/// Before later tries: 50 ms doubling to 1.6 s.
+const PAUSES: Backoff = Backoff::new(50, 5);
 
-/// Puts the captured transaction into the bucket and tells the gate.
-pub(crate) async fn upload(resident: Arc<Resident>, txid: Txid, attempt: u32) {
+/// Puts captured transactions into the bucket, as one object of level 0, and tells the gate and the node log.
+pub(crate) async fn upload(resident: Arc<Resident>, (first, last): (Txid, Txid), attempt: u32) {
     pause_before(attempt).await;
     let Some(node) = resident.node() else { return };
-    let captured = resident.captured.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let Some(captured) = captured.filter(|captured| captured.txid == txid && !resident.has_failed()) else {
-        return;
-    };
+    let transactions = resident.pending().range(first, last);
+    let transactions = transactions.expect("what the gate asks for was captured and is not uploaded");
     let key = Key::Ltx {
         cell: resident.cell.clone(),
         epoch: resident.epoch,
         level: Level::Zero,
-        min: txid,
-        max: txid,
+        min: first,
+        max: last,
     }
     .to_string();
+    let _lane = node.uploads.acquire().await.expect("the semaphore is never closed");
     let started = Instant::now();
-    let patience = Duration::from_millis(TRY_MS_MAX + captured.len / 1_000);
-    let put = put(&node.buckets.bulk, &key, &captured);
-    let result = match tokio::time::timeout(patience, put).await {
-        Ok(result) => result,
-        Err(_) => Err(BucketError::new("put", &key, ErrorKind::NoAnswer, "no answer in time")),
-    };
-    match result {
-        Ok(()) => {
-            metrics().upload(Outcome::Ok, captured.len, started.elapsed());
-            let slot = &mut *resident.captured.lock().unwrap_or_else(PoisonError::into_inner);
-            if slot.as_ref().is_some_and(|current| current.txid == txid) {
-                *slot = None;
-            }
-        }
+    let len = match put(&node, &key, &transactions).await {
+        Ok(len) => len,
         Err(error) => {
-            metrics().upload(Outcome::Failed, captured.len, started.elapsed());
-            tracing::warn!(cell = %resident.cell, %txid, attempt, %error, "an upload failed; it is tried again");
-            return resident.on(GateEvent::UploadFailed { txid });
+            metrics().upload(Outcome::Failed, 0, started.elapsed());
+            tracing::warn!(cell = %resident.cell, %first, %last, attempt, error = format!("{error:#}"), "an upload failed; it is tried again");
+            return resident.on(GateEvent::UploadFailed { last });
         }
-    }
-    resident.on(GateEvent::Uploaded { txid });
+    };
+    metrics().upload(Outcome::Ok, len, started.elapsed());
+    let offsets = resident.pending().uploaded(last);
+    node.log.covered(&offsets);
+    resident.on(GateEvent::Uploaded { last });
     let database_len = resident.database_len.load(std::sync::atomic::Ordering::Relaxed);
-    let uploaded = CompactionEvent::Uploaded { txid, len: captured.len, database_len };
-    compact::on(&resident, uploaded);
+    compact::on(&resident, CompactionEvent::Uploaded { txid: last, len, database_len });
 }
 
-async fn put(bucket: &Arc<dyn Bucket>, key: &str, captured: &Captured) -> Result<(), BucketError> {
-    match &captured.body {
-        CapturedBody::Memory(bytes) => bucket.put(key, bytes.clone()).await.map(drop),
-        CapturedBody::File(path) => put_file(bucket, key, path).await,
+async fn put(node: &Arc<Node>, key: &str, transactions: &[Arc<Captured>]) -> anyhow::Result<u64> {
+    let bucket = &node.buckets.bulk;
+    if let [captured] = transactions {
+        let put = async {
+            match &captured.body {
+                CapturedBody::Memory(bytes) => bucket.put(key, bytes.clone()).await.map(drop),
+                CapturedBody::File(path) => put_file(bucket, key, path).await,
+            }
+        };
+        in_time(captured.len, key, put).await?;
+        return Ok(captured.len);
+    }
+    let (dir, transactions) = (node.data_dir.spool(), transactions.to_vec());
+    let merged = blocking(move || merge(&transactions, &dir)).await?;
+    let len = merged.len()?;
+    let put = async {
+        match &merged {
+            Merged::Memory(bytes) => bucket.put(key, bytes.clone()).await.map(drop),
+            Merged::File(file) => put_file(bucket, key, file.path()).await,
+        }
+    };
+    in_time(len, key, put).await?;
+    Ok(len)
+}
+
+async fn in_time(
+    len: u64,
+    key: &str,
+    put: impl Future<Output = Result<(), BucketError>>,
+) -> Result<(), BucketError> {
+    let patience = Duration::from_millis(TRY_MS_MAX + len / 1_000);
+    match tokio::time::timeout(patience, put).await {
+        Ok(result) => result,
+        Err(_) => Err(BucketError::new("put", key, ErrorKind::NoAnswer, "no answer in time")),
     }
 }
 
@@ -110,11 +134,8 @@ pub(crate) async fn read_owner(resident: Arc<Resident>, attempt: u32) {
     resident.on(event);
 }
 
-/// Later tries pause: 50 ms doubling to 1.6 s, with jitter.
 async fn pause_before(attempt: u32) {
-    if attempt > 0 {
-        let pause = 50_u64 << (attempt - 1).min(5);
-        let jitter = pause * u64::from(random::byte()) / 512;
-        tokio::time::sleep(Duration::from_millis(pause - jitter)).await;
+    if let Some(failures) = attempt.checked_sub(1) {
+        PAUSES.pause(failures).await;
     }
 }

@@ -10,7 +10,7 @@ use holdfast_records::{Key, Level, Opener, Record, epoch_prefix};
 use holdfast_types::{CellName, Epoch, Position, Txid};
 
 use super::RestoreError;
-use super::listing::{EpochListing, head_level_zero, list_level, list_short_level};
+use super::listing::{EpochListing, head_level_zero, list_level, list_level_zero, list_short_level};
 
 /// The files to apply, and where they end.
 #[derive(Clone, Debug)]
@@ -103,9 +103,12 @@ async fn plan_segment(
     let listing = EpochListing { bucket, cell, epoch: segment.epoch };
     if let Some(local) = segment.local {
         // The local file counts only where the chain really has its position.
-        let on_chain = local == segment.after || head_level_zero(listing, local).await?.is_some();
+        let mut files = list_level_zero(listing, local).await?;
+        let is_listed = files.iter().any(|file| file.min <= local);
+        let on_chain =
+            is_listed || local == segment.after || head_level_zero(listing, local, None).await?.is_some();
         if on_chain {
-            let files = list_level(listing, Level::Zero, local.next()).await?;
+            files.retain(|file| file.max > local);
             let plan = plan_to_end(listing, files, local, segment).await?;
             return Ok(SegmentPlan { files: plan.0, start: SegmentStart::Local, end: plan.1 });
         }
@@ -122,7 +125,7 @@ async fn plan_segment(
             let within = |file: &&PlannedFile| segment.clip.is_none_or(|clip| file.max <= clip);
             let compacted = snapshots.iter().chain(&ones).filter(within).map(|file| file.max).max();
             let from = compacted.unwrap_or(segment.after).max(segment.after).next();
-            list_level(listing, Level::Zero, from).await?
+            list_level_zero(listing, from).await?
         }
     };
     files.extend(snapshots);
@@ -145,7 +148,7 @@ async fn plan_to_end(
             Ok(plan) if !segment.confirm_tail => {
                 return Ok((plan.files, plan.end, plan.starts_from_snapshot));
             }
-            Ok(plan) => match head_level_zero(listing, plan.end.next()).await? {
+            Ok(plan) => match head_level_zero(listing, plan.end.next(), None).await? {
                 None => return Ok((plan.files, plan.end, plan.starts_from_snapshot)),
                 Some(next) => {
                     files.push(next);
@@ -156,12 +159,12 @@ async fn plan_to_end(
             Err(source @ PlanError::Gap { missing, .. }) => (missing, source),
         };
         let (txid, source) = missing;
-        if let Some(found) = head_level_zero(listing, txid).await? {
+        if let Some(found) = head_level_zero(listing, txid, segment.clip).await? {
             files.push(found);
             // One look at the level from there, rather than a read for each object that an old listing lacks.
             if relisted_from.is_none() {
                 relisted_from = Some(txid);
-                files.extend(list_level(listing, Level::Zero, txid.next()).await?);
+                files.extend(list_level_zero(listing, txid.next()).await?);
             }
         } else {
             return Err(gap(listing, source, txid));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_bucket::{Bucket, BucketError};
+use holdfast_core::pieces::{PIECE_TXIDS_MAX, pieces_holding};
 use holdfast_ltx::PlannedFile;
 use holdfast_records::{Key, Level, level_prefix};
 use holdfast_types::{CellName, Epoch, Txid};
@@ -63,12 +64,30 @@ async fn list_pages(
     Ok((files, false))
 }
 
-/// Whether a level-0 object exists, asked directly.
+/// The level-0 files that hold transactions from `from` on.
+pub(crate) async fn list_level_zero(
+    listing: EpochListing<'_>,
+    from: Txid,
+) -> Result<Vec<PlannedFile>, BucketError> {
+    // A file that begins before `from` may reach beyond it.
+    let first = Txid::new(from.get().saturating_sub(PIECE_TXIDS_MAX - 1).max(1));
+    let mut files = list_level(listing, Level::Zero, first).await?;
+    files.retain(|file| file.max >= from);
+    Ok(files)
+}
+
+/// The longest level-0 object that holds a transaction and ends at `clip` or before, asked for directly. Whoever cut it, it
+/// has one of a few keys.
 pub(crate) async fn head_level_zero(
     EpochListing { bucket, cell, epoch }: EpochListing<'_>,
     txid: Txid,
+    clip: Option<Txid>,
 ) -> Result<Option<PlannedFile>, BucketError> {
-    let key = Key::Ltx { cell: cell.clone(), epoch, level: Level::Zero, min: txid, max: txid };
-    let head = bucket.head(&key.to_string()).await?;
-    Ok(head.map(|head| PlannedFile { level: 0, min: txid, max: txid, len: head.len }))
+    let usable = pieces_holding(txid).into_iter().filter(|(_, max)| clip.is_none_or(|clip| *max <= clip));
+    let heads = usable.map(|(min, max)| async move {
+        let key = Key::Ltx { cell: cell.clone(), epoch, level: Level::Zero, min, max };
+        let head = bucket.head(&key.to_string()).await?;
+        Ok::<_, BucketError>(head.map(|head| PlannedFile { level: 0, min, max, len: head.len }))
+    });
+    Ok(futures::future::try_join_all(heads).await?.into_iter().flatten().next())
 }

@@ -56,6 +56,11 @@ impl CellRuntime for Sql {
     }
 }
 
+/// See [`super::without_cell`].
+pub(super) fn version(method: &str, path: &str) -> Option<http::Response<Bytes>> {
+    holdfast_sql::version(method, path).map(response)
+}
+
 fn response(reply: SqlReply) -> http::Response<Bytes> {
     let SqlReply { status, content_type, body, allow } = reply;
     let mut response = http::Response::new(body);

@@ -116,6 +116,20 @@ label! {
 }
 
 label! {
+    /// How an attempt to recover a dead session's log ended.
+    RecoveryResult("outcome") {
+        /// Nothing is left to recover.
+        Recovered = "recovered",
+        /// Another process is at it.
+        Busy = "busy",
+        /// The followers that are needed do not answer.
+        Blocked = "blocked",
+        /// It failed for now.
+        Failed = "failed",
+    }
+}
+
+label! {
     /// The two kinds of durability proof.
     ProofKind("kind") {
         /// LTX objects in the bucket and one read of the owner record.

@@ -10,7 +10,7 @@ use opentelemetry::metrics::{
 
 use crate::labels::{
     ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, Label, LookupResult, Outcome,
-    ProofKind, ProofOutcome, RenewalOutcome, RequestOutcome, RestoreSource, Stage, StatusClass,
+    ProofKind, ProofOutcome, RecoveryResult, RenewalOutcome, RequestOutcome, RestoreSource, Stage, StatusClass,
 };
 use crate::names::{self, Kind, Metric};
 use crate::pipeline;
@@ -35,6 +35,7 @@ pub struct Metrics {
     activation_duration: BoundHistogram<f64>,
     activation_stage: Histograms<Stage>,
     gate_wait: BoundHistogram<f64>,
+    gate_waiting: BoundUpDownCounter<i64>,
     proofs: Counters2<ProofKind, ProofOutcome>,
     uploads: Counters<Outcome>,
     upload_bytes: BoundCounter<u64>,
@@ -48,6 +49,13 @@ pub struct Metrics {
     restore_bytes: BoundCounter<u64>,
     restore_files: BoundCounter<u64>,
     wal_bytes: BoundUpDownCounter<i64>,
+    log_retained: BoundUpDownCounter<i64>,
+    log_by_ensemble: BoundUpDownCounter<i64>,
+    log_ensembles: Counter<u64>,
+    log_evictions: Counter<u64>,
+    recoveries: Counters<RecoveryResult>,
+    recoveries_blocked: BoundUpDownCounter<i64>,
+    recovery_bytes: BoundCounter<u64>,
     cells_owned: BoundUpDownCounter<i64>,
     cells_resident: BoundUpDownCounter<i64>,
     compactions: Counters2<CompactionKind, Outcome>,
@@ -73,6 +81,7 @@ impl Metrics {
             activation_duration: spread(&names::ACTIVATION_DURATION),
             activation_stage: Histograms::new(meter, &names::ACTIVATION_STAGE),
             gate_wait: spread(&names::GATE_WAIT),
+            gate_waiting: level(&names::GATE_WAITING),
             proofs: Counters2::new(meter, &names::PROOFS),
             uploads: Counters::new(meter, &names::UPLOADS),
             upload_bytes: one(&names::UPLOAD_BYTES),
@@ -86,12 +95,24 @@ impl Metrics {
             restore_bytes: one(&names::RESTORE_BYTES),
             restore_files: one(&names::RESTORE_FILES),
             wal_bytes: level(&names::WAL_BYTES),
+            log_retained: level(&names::LOG_RETAINED),
+            log_by_ensemble: level(&names::LOG_BY_ENSEMBLE),
+            log_ensembles: counter(meter, &names::LOG_ENSEMBLES),
+            log_evictions: counter(meter, &names::LOG_EVICTIONS),
+            recoveries: Counters::new(meter, &names::RECOVERIES),
+            recoveries_blocked: level(&names::RECOVERIES_BLOCKED),
+            recovery_bytes: one(&names::RECOVERY_BYTES),
             cells_owned: level(&names::CELLS_OWNED),
             cells_resident: level(&names::CELLS_RESIDENT),
             compactions: Counters2::new(meter, &names::COMPACTIONS),
             bucket_operations: Counters2::new(meter, &names::BUCKET_OPERATIONS),
             bucket_duration: Histograms2::new(meter, &names::BUCKET_DURATION),
         }
+    }
+
+    /// Answers began to wait for their proof, or have ended to.
+    pub fn gate_waiting_changed(&self, delta: i64) {
+        self.gate_waiting.add(delta);
     }
 
     /// A request at the public edge has ended.
@@ -190,6 +211,42 @@ impl Metrics {
     /// A cell's write-ahead log has grown or shrunk; a closed cell takes its whole size away.
     pub fn wal_bytes_changed(&self, delta: i64) {
         self.wal_bytes.add(delta);
+    }
+
+    /// The frames that a session retains have grown or shrunk.
+    pub fn log_retained_changed(&self, delta: i64) {
+        self.log_retained.add(delta);
+    }
+
+    /// A session's writes are proved by followers from now on, or no longer.
+    pub fn log_by_ensemble(&self, by_ensemble: bool) {
+        self.log_by_ensemble.add(if by_ensemble { 1 } else { -1 });
+    }
+
+    /// An ensemble became active.
+    pub fn log_ensemble(&self, members: usize) {
+        let members = i64::try_from(members).unwrap_or(i64::MAX);
+        self.log_ensembles.add(1, &[KeyValue::new("members", members)]);
+    }
+
+    /// A session gave a follower up; `reason` is the one of its log line.
+    pub fn log_eviction(&self, reason: &'static str) {
+        self.log_evictions.add(1, &[KeyValue::new("reason", reason)]);
+    }
+
+    /// An attempt to recover a dead session's log has ended.
+    pub fn recovery(&self, result: RecoveryResult) {
+        self.recoveries.of(result).add(1);
+    }
+
+    /// A dead session was found to be blocked, or no longer.
+    pub fn recoveries_blocked_changed(&self, delta: i64) {
+        self.recoveries_blocked.add(delta);
+    }
+
+    /// A recovery brought an object into the bucket.
+    pub fn recovery_bytes(&self, bytes: u64) {
+        self.recovery_bytes.add(bytes);
     }
 
     /// Cells were claimed, or given up.

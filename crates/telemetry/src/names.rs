@@ -88,6 +88,8 @@ metrics! {
         "One stage of an activation: claim, recover, restore, open.";
     GATE_WAIT: Kind::Histogram(WAIT_SECONDS), "holdfast.cellnode.gate.wait.seconds", "s", [],
         "How long an output waited for its durability proof; outputs with nothing uncovered are not counted.";
+    GATE_WAITING: Kind::UpDown, "holdfast.cellnode.gate.waiting.bytes", "By", [],
+        "Bytes of answers that wait for their durability proof.";
     PROOFS: Kind::Counter, "holdfast.cellnode.proofs.count", "{proof}", ["kind", "outcome"],
         "Durability proofs, by kind and outcome.";
     UPLOADS: Kind::Counter, "holdfast.cellnode.uploads.count", "{upload}", ["outcome"],
@@ -118,6 +120,20 @@ metrics! {
         "Cells owned by this process.";
     CELLS_RESIDENT: Kind::UpDown, "holdfast.cellnode.cells.resident.count", "{cell}", [],
         "Cells with an open database.";
+    LOG_RETAINED: Kind::UpDown, "holdfast.cellnode.log.retained.bytes", "By", [],
+        "Bytes of frames in the memory of sessions that the bucket does not cover yet.";
+    LOG_BY_ENSEMBLE: Kind::UpDown, "holdfast.cellnode.log.by_ensemble.count", "{session}", [],
+        "Sessions whose writes followers prove now; the others wait for the bucket.";
+    LOG_ENSEMBLES: Kind::Counter, "holdfast.cellnode.log.ensembles.count", "{ensemble}", ["members"],
+        "Ensembles that became active, by their number of members.";
+    LOG_EVICTIONS: Kind::Counter, "holdfast.cellnode.log.evictions.count", "{eviction}", ["reason"],
+        "Followers that sessions gave up, by reason.";
+    RECOVERIES: Kind::Counter, "holdfast.cellnode.recoveries.count", "{recovery}", ["outcome"],
+        "Attempts to recover the log of a dead session, by outcome.";
+    RECOVERIES_BLOCKED: Kind::UpDown, "holdfast.cellnode.recoveries.blocked.count", "{session}", [],
+        "Dead sessions whose acknowledged writes are only on followers that do not answer, as this process last found.";
+    RECOVERY_BYTES: Kind::Counter, "holdfast.cellnode.recoveries.bytes", "By", [],
+        "Bytes of LTX that recoveries brought from followers into the bucket.";
     COMPACTIONS: Kind::Counter, "holdfast.cellnode.compactions.count", "{compaction}", ["kind", "outcome"],
         "Level-1 compactions and level-9 snapshots.";
     BUCKET_OPERATIONS: Kind::Counter, "holdfast.bucket.operations.count", "{operation}", ["operation", "outcome"],

@@ -51,7 +51,7 @@ where
             }
         };
         let code = body(Box::pin(terminated(signals))).await.unwrap_or_else(|error| {
-            tracing::error!("{program} cannot start: {error:#}");
+            tracing::error!("{program} cannot start: {}", causes(&error));
             1
         });
         telemetry.shutdown().await;
@@ -60,6 +60,19 @@ where
     // What still runs ends with the process. Taking the runtime down first would cut tasks off in the middle and let
     // them see it.
     std::process::exit(i32::from(code))
+}
+
+/// An error and its causes on one line, each once: many errors tell their cause in their own text already.
+#[must_use]
+pub fn causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
 }
 
 /// SIGTERM and SIGINT, also as process 1 of a container.
@@ -134,6 +147,21 @@ pub fn write_ready(path: &Path, ready: &serde_json::Value) -> Result<(), ReadyFi
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_cause_is_told_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("the key is bad: {source}")]
+        struct Outer {
+            source: io::Error,
+        }
+        let outer = || Outer { source: io::Error::other("it is too short") };
+        let error = anyhow::Error::new(outer());
+        assert_eq!(causes(&error), "the key is bad: it is too short");
+        assert_eq!(causes(&error.context("no start")), "no start: the key is bad: it is too short");
+        let told = anyhow::Error::new(io::Error::other("it is too short")).context("the key is bad");
+        assert_eq!(causes(&told), "the key is bad: it is too short");
+    }
 
     #[test]
     fn a_ready_file_is_whole_and_alone() {

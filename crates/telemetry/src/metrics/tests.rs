@@ -18,6 +18,10 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.activation(ActivationOutcome::Resident, elapsed);
     metrics.activation_stage(Stage::Recover, elapsed);
     metrics.gate_wait(elapsed);
+    metrics.gate_waiting_changed(10);
+    metrics.recovery(RecoveryResult::Blocked);
+    metrics.recoveries_blocked_changed(1);
+    metrics.recovery_bytes(10);
     metrics.proof(ProofKind::Ensemble, ProofOutcome::Superseded);
     metrics.upload(Outcome::Ok, 10, elapsed);
     metrics.capture(10);

@@ -1,0 +1,224 @@
+//! The link to one follower: adopts, sends frames from the log's memory as fast as the follower takes them, and reports what
+//! it answers. One task, one stream; a link that broke is not mended but reported, and the machine decides what follows.
+
+use std::sync::Arc;
+
+use holdfast_core::ensemble::{MemberFailure, NodeLogEvent};
+use holdfast_core::log_record::MemberId;
+use holdfast_rpc::FollowerPeer;
+use holdfast_rpc::follower::{AppendAnswer, AppendMessage, AppendRefusal, LogFrame, LogName};
+use holdfast_types::{LogEpoch, LogOffset};
+use tokio::sync::{mpsc, watch};
+
+use super::NodeLog;
+use crate::node::Node;
+
+/// Frames in one message.
+const MESSAGE_FRAMES_MAX: usize = 1_024;
+/// Bytes of bodies in one message: beyond it no further frame is added.
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// What the machine wants of a link.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Command {
+    Adopt { log_epoch: LogEpoch, start: LogOffset },
+    Stream { log_epoch: LogEpoch, from: LogOffset },
+    Release { start: LogOffset },
+}
+
+/// Where a link that sends frames is.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    log_epoch: LogEpoch,
+    next: LogOffset,
+}
+
+/// A link that is about to run.
+pub(super) struct Link {
+    log: Arc<NodeLog>,
+    member: MemberId,
+    commands: mpsc::UnboundedReceiver<Command>,
+    /// Tells when frames are appended.
+    appended: watch::Receiver<LogOffset>,
+}
+
+/// Why a link ended.
+enum End {
+    /// The machine dropped it.
+    Closed,
+    /// The follower cannot be used.
+    Failed(MemberFailure),
+}
+
+impl Link {
+    pub(super) fn new(
+        log: Arc<NodeLog>,
+        member: MemberId,
+        commands: mpsc::UnboundedReceiver<Command>,
+    ) -> Self {
+        let appended = log.next.subscribe();
+        Self { log, member, commands, appended }
+    }
+
+    pub(super) async fn run(mut self, node: Arc<Node>, peer: Option<FollowerPeer>) {
+        let end = self.serve(&node, peer).await;
+        if let End::Failed(failure) = end {
+            // A link that was replaced meanwhile speaks for nobody.
+            if !self.commands.is_closed() {
+                self.log.failed(&self.member, failure);
+            }
+        }
+    }
+
+    async fn serve(&mut self, node: &Node, peer: Option<FollowerPeer>) -> End {
+        let Some(peer) = peer else {
+            tracing::warn!(follower = %self.member.follower, "a follower has no lease any more");
+            return End::Failed(MemberFailure::Unreachable);
+        };
+        let opened = async {
+            let link = node.followers.connect(&peer).await?;
+            link.append_stream().await
+        };
+        let (sender, mut answers) = match opened.await {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::warn!(%peer, %error, "a follower cannot be reached");
+                return End::Failed(MemberFailure::Unreachable);
+            }
+        };
+        let log = LogName { node: node.name.clone(), session: node.session };
+        let mut cursor: Option<Cursor> = None;
+        loop {
+            let message = tokio::select! {
+                biased;
+                answer = answers.next() => match self.on_answer(answer) {
+                    Ok(()) => continue,
+                    Err(end) => return end,
+                },
+                command = self.commands.recv() => match command {
+                    None => return End::Closed,
+                    Some(Command::Adopt { log_epoch, start }) => {
+                        cursor = None;
+                        AppendMessage::Adopt { log: log.clone(), log_epoch, start }
+                    }
+                    Some(Command::Stream { log_epoch, from }) => {
+                        cursor = Some(Cursor { log_epoch, next: from });
+                        continue;
+                    }
+                    Some(Command::Release { start }) => AppendMessage::Release { start },
+                },
+                frames = next_frames((&self.log, &self.member), &mut self.appended, &mut cursor) => frames,
+            };
+            // Answers are read while a message waits for a follower whose disk is behind.
+            let sending = sender.send(message);
+            tokio::pin!(sending);
+            loop {
+                tokio::select! {
+                    biased;
+                    answer = answers.next() => {
+                        if let Err(end) = self.on_answer(answer) {
+                            return end;
+                        }
+                    }
+                    sent = &mut sending => {
+                        if sent.is_err() {
+                            return self.why(&mut answers).await;
+                        }
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The stream takes no more: the answer that ended it says why.
+    async fn why(&self, answers: &mut holdfast_rpc::AppendReceiver) -> End {
+        loop {
+            if let Err(end) = self.on_answer(answers.next().await) {
+                return end;
+            }
+        }
+    }
+
+    fn on_answer(
+        &self,
+        answer: Result<Option<AppendAnswer>, holdfast_rpc::FollowerCallError>,
+    ) -> Result<(), End> {
+        let member = self.member.clone();
+        match answer {
+            Ok(Some(AppendAnswer::Adopted { log_epoch, next })) => {
+                self.log.on(NodeLogEvent::Adopted { member, log_epoch, next });
+                Ok(())
+            }
+            Ok(Some(AppendAnswer::Durable { log_epoch: _, offset })) => {
+                self.log.on(NodeLogEvent::Durable { member, offset });
+                Ok(())
+            }
+            Ok(Some(AppendAnswer::Refused { reason, detail })) => {
+                tracing::warn!(follower = %member.follower, ?reason, detail, "a follower refused");
+                Err(End::Failed(failure(reason)))
+            }
+            Ok(None) => Err(End::Failed(MemberFailure::Unreachable)),
+            Err(error) => {
+                tracing::warn!(follower = %member.follower, %error, "the link to a follower broke");
+                Err(End::Failed(MemberFailure::Unreachable))
+            }
+        }
+    }
+}
+
+/// The next message of frames, once there are any to send.
+async fn next_frames(
+    (log, member): (&Arc<NodeLog>, &MemberId),
+    appended: &mut watch::Receiver<LogOffset>,
+    cursor: &mut Option<Cursor>,
+) -> AppendMessage {
+    loop {
+        let Some(at) = cursor else { return std::future::pending().await };
+        appended.borrow_and_update();
+        match log.frames(at.next) {
+            Some(frames) if !frames.is_empty() => {
+                let log_epoch = at.log_epoch;
+                at.next = frames.last().expect("not empty").offset.next();
+                return AppendMessage::Frames { log_epoch, frames };
+            }
+            Some(_) => {}
+            None => {
+                *cursor = None;
+                log.on(NodeLogEvent::MemberFellBehind { member: member.clone() });
+                continue;
+            }
+        }
+        if appended.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
+}
+
+const fn failure(reason: AppendRefusal) -> MemberFailure {
+    match reason {
+        AppendRefusal::Sealed => MemberFailure::Sealed,
+        AppendRefusal::Damaged => MemberFailure::Damaged,
+        AppendRefusal::Full => MemberFailure::Full,
+        AppendRefusal::Draining => MemberFailure::Draining,
+        AppendRefusal::NotAMember
+        | AppendRefusal::RecordUnreadable
+        | AppendRefusal::Gap
+        | AppendRefusal::Corrupt
+        | AppendRefusal::Other => MemberFailure::Refused,
+    }
+}
+
+impl NodeLog {
+    /// The retained frames from an offset on, as many as fit a message; none where some of them are covered and gone.
+    fn frames(&self, from: LogOffset) -> Option<Vec<LogFrame>> {
+        let state = self.lock();
+        let mut bytes = 0;
+        let frames = state.frames.from(from)?.take(MESSAGE_FRAMES_MAX).take_while(|frame| {
+            let fits = bytes < MESSAGE_BYTES_MAX;
+            bytes += frame.frame.body.len();
+            fits
+        });
+        Some(frames.map(|retained| retained.frame.clone()).collect())
+    }
+}

@@ -1,0 +1,41 @@
+//! What a cell's prefix holds already. An optimisation where a tail is whole, for uploads are idempotent; a condition
+//! after a declared loss, for a chain with a gap restores nothing.
+
+use std::sync::Arc;
+
+use holdfast_bucket::{Bucket, BucketError};
+use holdfast_ltx::PlannedFile;
+use holdfast_records::{Key, Level, Opener, Record};
+use holdfast_types::{CellName, Epoch, Position, Txid};
+
+use crate::restore::{EpochListing, list_level, list_level_zero};
+
+/// The transactions of one epoch that level 0 lists, from one of them on.
+pub(super) async fn listed(
+    bucket: &Arc<dyn Bucket>,
+    (cell, epoch): (&CellName, Epoch),
+    from: Txid,
+) -> Result<Vec<PlannedFile>, BucketError> {
+    list_level_zero(EpochListing { bucket, cell, epoch }, from).await
+}
+
+/// Whether a restore can reach the transaction right before `first` in this epoch.
+pub(super) async fn reaches(
+    bucket: &Arc<dyn Bucket>,
+    (cell, epoch): (&CellName, Epoch),
+    first: Txid,
+) -> Result<bool, BucketError> {
+    let Some(before) = first.previous().filter(|before| *before != Txid::ZERO) else { return Ok(true) };
+    let listing = EpochListing { bucket, cell, epoch };
+    let opener = Key::Opener(cell.clone(), epoch).to_string();
+    let (zeros, ones, snapshots, opener) = tokio::try_join!(
+        list_level_zero(listing, before),
+        list_level(listing, Level::One, Txid::ZERO),
+        list_level(listing, Level::Snapshot, Txid::ZERO),
+        bucket.get(&opener),
+    )?;
+    let base = opener.and_then(|object| Opener::decode(&object.body).ok()?.base).map(Position::from);
+    let mut files = zeros.iter().chain(&ones).chain(&snapshots);
+    Ok(base.is_some_and(|base| base.txid == before)
+        || files.any(|file| file.min <= before && before <= file.max))
+}

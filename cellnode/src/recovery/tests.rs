@@ -1,0 +1,250 @@
+//! Recoveries against followers in memory: what reaches the bucket, what blocks, what is resumed, what memory it takes.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_bucket::faults::{Fault, FaultBucket, Operation, Rule};
+use holdfast_bucket::{Bucket, ErrorKind, Guard, MemoryBucket};
+use holdfast_core::log_record::LogState;
+use holdfast_core::recovery::{RECOVERY_SILENCE_MS, RecoveryFailure, RecoveryOutcome};
+use holdfast_records::{Key, Level, NodeLogState, Record};
+use holdfast_types::{Epoch, LogOffset, Txid};
+
+use self::support::{Fleet, cell, frames_of, key_of, member, recoveries_of};
+
+#[tokio::test]
+async fn frames_reach_their_cells_as_aligned_pieces_and_the_log_is_sealed() {
+    let fleet = Fleet::new().await;
+    // Two cells in turn: `a` from transaction 4 on, `b` from 1 on.
+    fleet.append(frames_of(&[("a", 4), ("b", 1), ("a", 5), ("b", 2), ("a", 6), ("b", 3), ("a", 7)]));
+    let outcome = fleet.recoveries.attempt(&fleet.log).await;
+    let RecoveryOutcome::Recovered { record } = outcome else { panic!("{outcome:?}") };
+    assert_eq!((record.state, record.loss_declared), (LogState::Sealed, false));
+    let expected = [("a", 4, 4), ("a", 5, 6), ("a", 7, 7), ("b", 1, 2), ("b", 3, 3)];
+    assert_eq!(fleet.level_zero().await, expected.map(|(cell, min, max)| key_of(cell, min, max)));
+    let stored = fleet.bucket.get(&key_of("a", 5, 6)).await.unwrap().unwrap();
+    let header = *holdfast_ltx::Decoder::new(&stored.body[..]).unwrap().header();
+    assert_eq!((header.min, header.max), (Txid::new(5), Txid::new(6)));
+    fleet.followers.wait_released(&[member("f1"), member("f2")]).await;
+}
+
+#[tokio::test]
+async fn one_follower_of_the_ensemble_suffices() {
+    let fleet = Fleet::new().await;
+    fleet.append(frames_of(&[("a", 1)]));
+    fleet.followers.lose("f1");
+    let outcome = fleet.recoveries.attempt(&fleet.log).await;
+    assert!(matches!(outcome, RecoveryOutcome::Recovered { .. }), "{outcome:?}");
+    assert_eq!(fleet.level_zero().await, [key_of("a", 1, 1)]);
+}
+
+#[tokio::test]
+async fn without_a_follower_it_blocks_says_whom_it_needs_and_goes_on_when_one_returns() {
+    let fleet = Fleet::new().await;
+    fleet.append(frames_of(&[("a", 1)]));
+    fleet.followers.lose("f1");
+    fleet.followers.lose("f2");
+    let outcome = fleet.recoveries.attempt(&fleet.log).await;
+    let RecoveryOutcome::Blocked { missing, .. } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(missing.len(), 2);
+    let recovery = fleet.record().await.recovery.unwrap();
+    assert!(recovery.blocked.contains("`f1`") && recovery.blocked.contains("`f2`"), "{}", recovery.blocked);
+    assert_eq!(fleet.recoveries.blocked().len(), 1);
+    assert!(fleet.level_zero().await.is_empty());
+
+    let waiting = tokio::spawn({
+        let (recoveries, log) = (fleet.recoveries.clone(), fleet.log.clone());
+        async move { recoveries.recover_for(&cell("a"), &log).await }
+    });
+    while fleet.recoveries.hold_up(&cell("a")).is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert!(fleet.recoveries.hold_up(&cell("a")).unwrap().contains("`f2`"));
+    fleet.followers.find("f2");
+    assert!(waiting.await.unwrap());
+    assert_eq!(fleet.level_zero().await, [key_of("a", 1, 1)]);
+    assert!(fleet.recoveries.blocked().is_empty() && fleet.recoveries.hold_up(&cell("a")).is_none());
+}
+
+#[tokio::test]
+async fn a_declared_loss_ends_it_and_leaves_out_what_would_make_a_gap() {
+    let fleet = Fleet::new().await;
+    fleet.append(frames_of(&[("a", 1), ("a", 2), ("b", 1), ("a", 3)]));
+    fleet.followers.lose("f1");
+    // What is left of `f2` begins at offset 3: the first two frames of `a` are gone.
+    fleet.followers.damage("f2", LogOffset::new(3));
+    let outcome = fleet.recoveries.attempt(&fleet.log).await;
+    assert!(matches!(outcome, RecoveryOutcome::Blocked { .. }), "{outcome:?}");
+    fleet.declare_loss().await;
+    let outcome = fleet.recoveries.attempt(&fleet.log).await;
+    let RecoveryOutcome::Recovered { record } = outcome else { panic!("{outcome:?}") };
+    assert!(record.loss_declared);
+    assert_eq!(fleet.level_zero().await, [key_of("b", 1, 1)]);
+}
+
+#[tokio::test]
+async fn a_session_without_a_record_can_never_begin_a_log() {
+    let fleet = Fleet::new().await;
+    let key = Key::NodeLog(fleet.log.node.clone(), fleet.log.session).to_string();
+    fleet.bucket.delete(&key).await.unwrap();
+    let outcome = fleet.recoveries.attempt(&fleet.log).await;
+    assert!(matches!(outcome, RecoveryOutcome::Recovered { .. }), "{outcome:?}");
+    assert_eq!(fleet.record().await.state, NodeLogState::Sealed);
+    let late = fleet.bucket.put_if(&key, "late".into(), Guard::Absent, 1_000).await;
+    assert!(!late.is_applied());
+}
+
+#[tokio::test]
+async fn a_frame_that_does_not_match_its_crc_is_taken_from_the_other_follower() {
+    let fleet = Fleet::new().await;
+    fleet.append(frames_of(&[("a", 1), ("a", 2)]));
+    fleet.followers.corrupt("f1", 1);
+    fleet.followers.seals_last("f2");
+    let outcome = fleet.recoveries.attempt(&fleet.log).await;
+    assert!(matches!(outcome, RecoveryOutcome::Recovered { .. }), "{outcome:?}");
+    assert_eq!(fleet.level_zero().await, [key_of("a", 1, 2)]);
+    assert!(fleet.followers.tails("f2") > 0);
+}
+
+#[tokio::test]
+async fn a_tail_that_breaks_is_resumed_where_it_broke() {
+    let fleet = Fleet::new().await;
+    fleet.append(frames_of(&(1..=40).map(|txid| ("a", txid)).collect::<Vec<_>>()));
+    fleet.followers.break_after("f1", 7);
+    fleet.followers.lose("f2");
+    let outcome = fleet.recoveries.attempt(&fleet.log).await;
+    assert!(matches!(outcome, RecoveryOutcome::Recovered { .. }), "{outcome:?}");
+    assert_eq!(fleet.followers.tails("f1"), 6, "seven frames each");
+    assert_eq!(fleet.level_zero().await, [key_of("a", 1, 32), key_of("a", 33, 40)]);
+}
+
+#[tokio::test]
+async fn a_cell_can_be_restored_from_what_two_recoverers_and_an_owner_cut() {
+    let fleet = Fleet::new().await;
+    let frames = frames_of(&(1..=20).map(|txid| ("a", txid)).collect::<Vec<_>>());
+    fleet.append(frames.clone());
+    // The owner had brought the first three there, one by one.
+    for (_, txid, body) in &frames[..3] {
+        fleet.bucket.put(&key_of("a", *txid, *txid), body.clone()).await.unwrap();
+    }
+    fleet.recoveries.attempt(&fleet.log).await;
+    // A late landing of the owner's next upload.
+    fleet.bucket.put(&key_of("a", 4, 4), frames[3].2.clone()).await.unwrap();
+    let opener = support::opener();
+    let key = Key::Opener(cell("a"), Epoch::new(1)).to_string();
+    fleet.bucket.put(&key, opener.encode().into()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let bucket: Arc<dyn Bucket> = fleet.bucket.clone();
+    let job = crate::RestoreJob {
+        cell: cell("a"),
+        below: Epoch::new(2),
+        floor: Epoch::ZERO,
+        database: folder.path().join("db"),
+        local: None,
+    };
+    let restored = crate::restore(&bucket, &job).await.unwrap();
+    assert_eq!(restored.end.map(|end| end.txid), Some(Txid::new(20)));
+    assert_eq!(std::fs::read(folder.path().join("db")).unwrap(), support::database_at(20));
+}
+
+#[tokio::test]
+async fn another_recoverer_that_works_is_left_alone_and_one_that_fell_silent_taken_over() {
+    let fleet = Fleet::new().await;
+    fleet.append(frames_of(&[("a", 1), ("a", 2), ("a", 3)]));
+    fleet.mark_recovering(0, 1).await;
+    let outcome = fleet.recoveries.attempt(&fleet.log).await;
+    assert!(matches!(outcome, RecoveryOutcome::Busy { .. }), "{outcome:?}");
+    fleet.mark_recovering(RECOVERY_SILENCE_MS, 3).await;
+    let outcome = fleet.recoveries.attempt(&fleet.log).await;
+    assert!(matches!(outcome, RecoveryOutcome::Recovered { .. }), "{outcome:?}");
+    assert_eq!(fleet.level_zero().await, [key_of("a", 3, 3)], "the first two were done before");
+}
+
+#[tokio::test]
+async fn recoverers_that_race_all_end_with_the_same_log() {
+    let fleet = Fleet::new().await;
+    fleet.append(frames_of(&(1..=50).map(|txid| ("a", txid)).collect::<Vec<_>>()));
+    let racers: Vec<_> = (0..4).map(|at| recoveries_of(&fleet, 100 + at)).collect();
+    let ends = racers.iter().map(|racer| async {
+        for _ in 0..50 {
+            if let RecoveryOutcome::Recovered { .. } = racer.attempt(&fleet.log).await {
+                return true;
+            }
+            tokio::task::yield_now().await;
+        }
+        false
+    });
+    assert_eq!(futures::future::join_all(ends).await, [true; 4]);
+    let stored = fleet.level_zero().await;
+    assert_eq!(stored, [key_of("a", 1, 32), key_of("a", 33, 48), key_of("a", 49, 50)]);
+}
+
+#[tokio::test]
+async fn a_bucket_that_refuses_uploads_ends_the_attempt_and_nothing_is_sealed() {
+    let bucket = FaultBucket::new(Arc::new(MemoryBucket::new()));
+    bucket.add(Rule::new(Fault::Fail(ErrorKind::Denied)).on(Operation::Put).prefix("cells/"));
+    let fleet = Fleet::over(Arc::new(bucket)).await;
+    fleet.append(frames_of(&[("a", 1)]));
+    let outcome = fleet.recoveries.attempt(&fleet.log).await;
+    assert!(matches!(outcome, RecoveryOutcome::Failed(RecoveryFailure::Gather(_))), "{outcome:?}");
+    assert_eq!(fleet.record().await.state, NodeLogState::Recovering);
+}
+
+#[tokio::test]
+async fn callers_of_one_process_share_an_attempt() {
+    let fleet = Fleet::new().await;
+    fleet.append(frames_of(&[("a", 1)]));
+    let attempts = (0..20).map(|_| fleet.recoveries.attempt(&fleet.log));
+    let outcomes = futures::future::join_all(attempts).await;
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, RecoveryOutcome::Recovered { .. })));
+    assert_eq!(fleet.followers.seals("f1"), 1);
+}
+
+#[tokio::test]
+async fn a_sweep_recovers_the_dead_and_leaves_the_living_alone() {
+    let fleet = Fleet::new().await;
+    fleet.append(frames_of(&[("a", 1)]));
+    fleet.node_lease(fleet.log.session, true).await;
+    let sweep = fleet.sweep();
+    let mut sealed = std::collections::HashSet::new();
+    sweep.round(&mut sealed).await.unwrap();
+    assert_eq!(fleet.record().await.state, NodeLogState::Open, "its session lives");
+    fleet.node_lease(fleet.log.session, false).await;
+    sweep.round(&mut sealed).await.unwrap();
+    assert_eq!(fleet.record().await.state, NodeLogState::Sealed);
+    sweep.round(&mut sealed).await.unwrap();
+    assert_eq!(sealed.len(), 1);
+}
+
+/// Run by hand, alone: `cargo test -p holdfast-cellnode --release -- --ignored a_tail_of_a_gibibyte`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement: a gibibyte"]
+async fn a_tail_of_a_gibibyte_takes_less_than_256_mebibytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let bucket = holdfast_bucket::LocalBucket::open(folder.path()).await.unwrap();
+    let fleet = Fleet::over(Arc::new(bucket)).await;
+    // 1,024 frames of a mebibyte, made when they are asked for.
+    fleet.followers.generate(1_024, 2_048);
+    fleet.followers.lose("f2");
+    let before = support::resident_bytes();
+    let peak = tokio::spawn(async move {
+        let mut peak = 0;
+        loop {
+            peak = support::resident_bytes().max(peak);
+            support::note_peak(peak);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let started = std::time::Instant::now();
+    let outcome = fleet.recoveries.attempt(&fleet.log).await;
+    let elapsed = started.elapsed();
+    peak.abort();
+    assert!(matches!(outcome, RecoveryOutcome::Recovered { .. }), "{outcome:?}");
+    let used = support::noted_peak().saturating_sub(before);
+    println!("a gibibyte in {elapsed:?}, {} MiB above {} MiB", used >> 20, before >> 20);
+    assert!(used < 256 << 20, "{used}");
+    let stored = fleet.level_zero().await.len();
+    println!("{stored} objects");
+}
