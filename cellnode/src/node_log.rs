@@ -70,7 +70,6 @@ impl std::fmt::Debug for NodeLog {
 struct Later {
     proved: Vec<(EnsembleProof, Arc<Resident>, LogOffset, Txid)>,
     calls: Vec<NodeLogEffect<Version>>,
-    durability: Option<bool>,
 }
 
 impl NodeLog {
@@ -120,10 +119,9 @@ impl NodeLog {
         let (cell, epoch) = (resident.cell.clone(), resident.epoch);
         let frame = LogFrame::new(node.session, offset, cell, epoch, captured.txid, body.clone());
         state.frames.push(Arc::clone(resident), frame);
-        let bytes = state.frames.bytes();
         let next = state.machine.next();
+        self.retained_changed(&state);
         drop(state);
-        self.retained_changed(bytes);
         self.next.send_replace(next);
         Some(offset)
     }
@@ -144,29 +142,30 @@ impl NodeLog {
         if offsets.is_empty() {
             return;
         }
-        let (bytes, below) = {
+        let below = {
             let mut state = self.lock();
             for offset in offsets {
                 state.frames.cover(*offset);
             }
             let below = state.frames.drop_covered();
-            (state.frames.bytes(), below)
+            self.retained_changed(&state);
+            below
         };
-        self.retained_changed(bytes);
         self.on(NodeLogEvent::Covered { below });
     }
 
-    fn retained_changed(&self, bytes: u64) {
+    fn retained_changed(&self, state: &State) {
+        let bytes = state.frames.bytes();
         let before = self.retained_bytes.swap(bytes, Ordering::Relaxed);
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         metrics().log_retained_changed(signed(bytes) - signed(before));
-        self.set_pace(bytes);
+        self.set_pace(state);
     }
 
-    /// Tells every gate whether it may wait, where that has changed.
-    fn set_pace(&self, bytes: u64) {
-        let is_roomy = self.limits.pressure(bytes) == Pressure::None;
-        let may_wait = is_roomy && self.is_by_ensemble.load(Ordering::Acquire);
+    /// Tells every gate whether it may wait, where that has changed. Under the lock, so that the last word is the newest.
+    fn set_pace(&self, state: &State) {
+        let is_roomy = self.limits.pressure(state.frames.bytes()) == Pressure::None;
+        let may_wait = is_roomy && state.machine.is_by_ensemble();
         if self.may_wait.swap(may_wait, Ordering::AcqRel) != may_wait
             && let Some(node) = self.node()
         {
@@ -192,9 +191,6 @@ impl NodeLog {
         for (proof, resident, offset, txid) in later.proved {
             resident.on(GateEvent::EnsembleProved { proof, offset, txid });
         }
-        if let Some(by_ensemble) = later.durability {
-            self.durability(by_ensemble);
-        }
         for call in later.calls {
             record::call(self, call);
         }
@@ -219,7 +215,7 @@ impl NodeLog {
                 }
             }
             NodeLogEffect::Proved(proof) => later.proved.extend(newly_proved(state, proof)),
-            NodeLogEffect::Durability { by_ensemble } => later.durability = Some(by_ensemble),
+            NodeLogEffect::Durability { by_ensemble } => self.durability(state, by_ensemble),
             NodeLogEffect::Active { log_epoch, members } => {
                 metrics().log_ensemble(members.len());
                 tracing::info!(%log_epoch, followers = names(&members), "an ensemble is active");
@@ -255,7 +251,7 @@ impl NodeLog {
         node.runtime.clone().spawn(link.run(node, peer));
     }
 
-    fn durability(&self, by_ensemble: bool) {
+    fn durability(&self, state: &State, by_ensemble: bool) {
         self.is_by_ensemble.store(by_ensemble, Ordering::Release);
         if by_ensemble {
             tracing::info!("writes are proved by followers");
@@ -263,7 +259,7 @@ impl NodeLog {
             tracing::warn!("writes are proved by the bucket: no ensemble of followers answers");
         }
         metrics().log_by_ensemble(by_ensemble);
-        self.set_pace(self.retained_bytes.load(Ordering::Relaxed));
+        self.set_pace(state);
     }
 
     fn failed(self: &Arc<Self>, member: &MemberId, failure: MemberFailure) {
