@@ -97,13 +97,15 @@ impl SqlRuntime {
         self.expire(engine, now);
         let path = call.path.split('?').next().unwrap_or("").trim_end_matches('/');
         let method = if call.method == "HEAD" { "GET" } else { call.method };
+        if let Some(reply) = version(method, path) {
+            return Outcome::Reply(reply);
+        }
         match (method, path) {
             ("POST", "/v2/pipeline" | "/v3/pipeline") => pipeline::run(self, engine, call, now),
             ("POST", "/v3/cursor") => cursor::run(self, engine, call, now),
             ("POST", "/v1/execute") => v1::execute(self, engine, call),
             ("POST", "/v1/batch") => v1::batch(self, engine, call),
             ("POST", "/query") => query::run(self, engine, call),
-            ("GET", "/v2" | "/v3") => Outcome::Reply(SqlReply::json(200, b"{}".to_vec())),
             ("GET", "") => describe::run(self, engine, call),
             (_, "/v1/execute" | "/v1/batch" | "/v2/pipeline" | "/v3/pipeline" | "/v3/cursor" | "/query") => {
                 Outcome::Reply(SqlReply::wrong_method(call, "POST"))
@@ -141,6 +143,15 @@ impl SqlRuntime {
     pub fn close(&mut self, engine: &mut Engine) {
         self.streams.close(engine);
     }
+}
+
+/// The answer to a client that asks which versions of Hrana there are. It is the same for every cell, one that does not
+/// exist included; none where something else is asked.
+#[must_use]
+pub fn version(method: &str, path: &str) -> Option<SqlReply> {
+    let path = path.trim_end_matches('/');
+    (matches!(method, "GET" | "HEAD") && matches!(path, "/v2" | "/v3"))
+        .then(|| SqlReply::json(200, b"{}".to_vec()))
 }
 
 #[cfg(test)]

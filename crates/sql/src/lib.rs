@@ -9,7 +9,7 @@ mod error;
 mod ffi;
 mod options;
 
-pub use api::{Outcome, SqlCall, SqlReply, SqlRuntime, SqlRuntimeOptions};
+pub use api::{Outcome, SqlCall, SqlReply, SqlRuntime, SqlRuntimeOptions, version};
 pub use engine::{
     CaptureError, Captured, CapturedBody, CloseError, ClosedDatabase, Engine, EngineError, OpenError,
     RESERVED_PREFIX,

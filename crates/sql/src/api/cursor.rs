@@ -16,15 +16,15 @@ use crate::ffi::Statement;
 pub(super) fn run(runtime: &mut SqlRuntime, engine: &mut Engine, call: &SqlCall<'_>, now: Millis) -> Outcome {
     let body: CursorBody<'_> = match serde_json::from_slice(call.body) {
         Ok(body) => body,
-        Err(error) => return Outcome::Reply(SqlReply::hrana_failure(400, &malformed(&error))),
+        Err(error) => return Outcome::Reply(SqlReply::failure(400, &malformed(&error))),
     };
     let stream = match runtime.streams.admit(engine, body.baton.as_deref(), now) {
         Ok(Admission::Run(stream)) => stream,
         Ok(Admission::Blocked) => return Outcome::Blocked,
         Ok(Admission::Stale) => {
-            return Outcome::Reply(SqlReply::hrana_failure(400, &stale(&runtime.options)));
+            return Outcome::Reply(SqlReply::failure(400, &stale(&runtime.options)));
         }
-        Err(failure) => return Outcome::Reply(SqlReply::hrana_failure(500, &failure)),
+        Err(failure) => return Outcome::Reply(SqlReply::failure(500, &failure)),
     };
     let budget = Budget::start(engine, call.is_read_only);
     let mut entries = JsonOut::new(runtime.options.result_bytes_max);
@@ -43,7 +43,7 @@ pub(super) fn run(runtime: &mut SqlRuntime, engine: &mut Engine, call: &SqlCall<
             body.append(&mut entries.into_bytes());
             Outcome::Reply(SqlReply::json_lines(body))
         }
-        Err(failure) => Outcome::Reply(SqlReply::hrana_failure(500, &failure)),
+        Err(failure) => Outcome::Reply(SqlReply::failure(500, &failure)),
     }
 }
 

@@ -14,15 +14,15 @@ use crate::error::SqlFailure;
 pub(super) fn run(runtime: &mut SqlRuntime, engine: &mut Engine, call: &SqlCall<'_>, now: Millis) -> Outcome {
     let body: PipelineBody<'_> = match serde_json::from_slice(call.body) {
         Ok(body) => body,
-        Err(error) => return Outcome::Reply(SqlReply::hrana_failure(400, &malformed(&error))),
+        Err(error) => return Outcome::Reply(SqlReply::failure(400, &malformed(&error))),
     };
     let mut stream = match runtime.streams.admit(engine, body.baton.as_deref(), now) {
         Ok(Admission::Run(stream)) => stream,
         Ok(Admission::Blocked) => return Outcome::Blocked,
         Ok(Admission::Stale) => {
-            return Outcome::Reply(SqlReply::hrana_failure(400, &stale(&runtime.options)));
+            return Outcome::Reply(SqlReply::failure(400, &stale(&runtime.options)));
         }
-        Err(failure) => return Outcome::Reply(SqlReply::hrana_failure(500, &failure)),
+        Err(failure) => return Outcome::Reply(SqlReply::failure(500, &failure)),
     };
     let budget = Budget::start(engine, call.is_read_only);
     let mut out = JsonOut::new(runtime.options.result_bytes_max);
@@ -44,7 +44,7 @@ pub(super) fn run(runtime: &mut SqlRuntime, engine: &mut Engine, call: &SqlCall<
             out.raw(",\"base_url\":null}");
             Outcome::Reply(SqlReply::json(200, out.into_bytes()))
         }
-        Err(failure) => Outcome::Reply(SqlReply::hrana_failure(500, &failure)),
+        Err(failure) => Outcome::Reply(SqlReply::failure(500, &failure)),
     }
 }
 

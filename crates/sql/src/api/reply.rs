@@ -1,5 +1,5 @@
-//! What goes back over HTTP. Errors of Hrana's calls have Hrana's shape, `{"message", "code"}`; those of the plain
-//! calls have `{"error": {"message", "code"}}`.
+//! What goes back over HTTP. An error of a whole call has one shape, the ingress's too: `{"error": {"message", "code"},
+//! "message", "code"}`; the outer two are where libSQL clients look.
 
 use bytes::Bytes;
 
@@ -31,18 +31,15 @@ impl SqlReply {
         Self { status: 200, content_type: "application/x-ndjson", body: body.into(), allow: None }
     }
 
-    /// A Hrana call that failed as a whole: the client gives its stream up.
-    pub(super) fn hrana_failure(status: u16, failure: &SqlFailure) -> Self {
-        let mut out = JsonOut::unbounded();
-        out.failure(failure);
-        Self::json(status, out.into_bytes())
-    }
-
-    /// A plain call that failed.
+    /// A call that failed as a whole: a client of Hrana gives its stream up.
     pub(super) fn failure(status: u16, failure: &SqlFailure) -> Self {
         let mut out = JsonOut::unbounded();
         out.raw("{\"error\":");
         out.failure(failure);
+        out.raw(",\"message\":");
+        out.string(&failure.message);
+        out.raw(",\"code\":");
+        out.string(failure.code);
         out.raw("}");
         Self::json(status, out.into_bytes())
     }

@@ -45,7 +45,7 @@ fn run<'a, B: Deserialize<'a>>(
 ) -> Outcome {
     let body: B = match serde_json::from_slice(call.body) {
         Ok(body) => body,
-        Err(error) => return Outcome::Reply(SqlReply::hrana_failure(400, &malformed(&error))),
+        Err(error) => return Outcome::Reply(SqlReply::failure(400, &malformed(&error))),
     };
     if runtime.has_transaction() {
         return Outcome::Blocked;
@@ -65,6 +65,6 @@ fn run<'a, B: Deserialize<'a>>(
             out.raw("}");
             Outcome::Reply(SqlReply::json(200, out.into_bytes()))
         }
-        Err(failure) => Outcome::Reply(SqlReply::hrana_failure(failure.status(), &failure)),
+        Err(failure) => Outcome::Reply(SqlReply::failure(failure.status(), &failure)),
     }
 }

@@ -54,6 +54,7 @@ fn refusal(shared: &Shared, context: &AuthContext<'_>) -> Option<String> {
         ),
         AuthAction::Transaction { operation } => {
             // rusqlite knows BEGIN and ROLLBACK by name; what is left is COMMIT.
+            shared.set_begin(operation == TransactionOperation::Begin);
             shared.set_commit(operation == TransactionOperation::Unknown);
             None
         }
@@ -147,9 +148,50 @@ fn tables(shared: &Shared, action: AuthAction<'_>) -> Option<String> {
         .then(|| "the caller may only read, and the statement writes".into())
 }
 
+/// Whether a BEGIN asks for a transaction that only reads, as libSQL spells it: `BEGIN TRANSACTION READONLY`. To SQLite the
+/// last word is a name without a meaning.
+pub(crate) fn begins_read_only(sql: &str) -> bool {
+    let text = without_comments(sql);
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    matches!(words[..], [.., keyword, name]
+        if keyword.eq_ignore_ascii_case("TRANSACTION")
+            && name.trim_end_matches(';').trim_matches(['"', '`', '[', ']', '\'']).eq_ignore_ascii_case("READONLY"))
+}
+
+/// A BEGIN holds no text in which a comment could begin.
+fn without_comments(sql: &str) -> String {
+    let mut text = String::with_capacity(sql.len());
+    let mut rest = sql;
+    while let Some(at) = rest.find("--").into_iter().chain(rest.find("/*")).min() {
+        text.push_str(&rest[..at]);
+        text.push(' ');
+        let (comment, end) = (&rest[at..], if rest[at..].starts_with("--") { "\n" } else { "*/" });
+        rest = comment[2..].find(end).map_or("", |len| &comment[2 + len + end.len()..]);
+    }
+    text.push_str(rest);
+    // A semicolon may stand alone.
+    text.replace(';', " ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_transaction_that_only_reads_is_told_by_its_begin() {
+        for sql in [
+            "BEGIN TRANSACTION READONLY",
+            "begin transaction readonly;",
+            "BEGIN DEFERRED TRANSACTION \"READONLY\" ;",
+            "/* x */BEGIN--y\nTRANSACTION/**/READONLY -- end",
+            "BEGIN TRANSACTION READONLY/* open",
+        ] {
+            assert!(begins_read_only(sql), "{sql}");
+        }
+        for sql in ["BEGIN", "BEGIN TRANSACTION", "BEGIN TRANSACTION mine", "BEGIN --TRANSACTION READONLY"] {
+            assert!(!begins_read_only(sql), "{sql}");
+        }
+    }
 
     #[test]
     fn the_reserved_prefix_is_found_in_any_case() {

@@ -52,6 +52,7 @@ pub(crate) trait RowSink {
 pub(crate) struct Prepared<'e> {
     /// For binding and describing.
     pub(crate) statement: Statement<'e>,
+    begins_read_only: bool,
     is_commit: bool,
     is_release: bool,
     page_size: Option<u32>,
@@ -145,11 +146,16 @@ impl Engine {
                 format!("the SQL text holds a NUL character at byte {at}"),
             ));
         }
-        self.shared.begin_prepare(budget.is_read_only, policy::names_reserved(sql));
+        if !self.in_transaction() {
+            self.shared.set_read_transaction(false);
+        }
+        let is_read_only = budget.is_read_only || self.shared.is_read_transaction();
+        self.shared.begin_prepare(is_read_only, policy::names_reserved(sql));
         let (statement, used) =
             ffi::prepare(&self.connection, sql).map_err(|error| self.explain(error, false))?;
         let prepared = statement.map(|statement| Prepared {
             statement,
+            begins_read_only: self.shared.is_begin() && policy::begins_read_only(&sql[..used]),
             is_commit: self.shared.is_commit(),
             is_release: self.shared.is_release(),
             page_size: self.shared.take_page_size_request(),
@@ -172,6 +178,12 @@ impl Engine {
                 "the caller's token may only read, and the statement writes",
             ));
         }
+        if self.shared.is_read_transaction() && !is_readonly {
+            return Err(SqlFailure::new(
+                "SQLITE_READONLY",
+                "attempt to write a readonly database: the transaction was begun as READONLY",
+            ));
+        }
         let started = Instant::now();
         let left = budget.ends.saturating_duration_since(started);
         if left.is_zero() {
@@ -192,6 +204,9 @@ impl Engine {
                 return Err(self.after_failure(failure, was_in_transaction, ends));
             }
         };
+        if prepared.begins_read_only && !was_in_transaction && self.in_transaction() {
+            self.shared.set_read_transaction(true);
+        }
         let written = self.connection.total_changes().saturating_sub(changes_before);
         Ok(Summary {
             affected_rows: if written == 0 { 0 } else { self.connection.changes() },

@@ -24,6 +24,10 @@ pub(crate) struct Shared {
     is_reserved_named: AtomicBool,
     /// Nothing was ever written: the page size may still be chosen.
     is_fresh: AtomicBool,
+    /// The open transaction was begun as READONLY.
+    is_read_transaction: AtomicBool,
+    /// The prepared statement is a BEGIN.
+    is_begin: AtomicBool,
     /// The prepared statement is a COMMIT or END.
     is_commit: AtomicBool,
     /// The prepared statement is a RELEASE.
@@ -65,6 +69,8 @@ impl Shared {
             is_read_only: AtomicBool::new(false),
             is_reserved_named: AtomicBool::new(false),
             is_fresh: AtomicBool::new(false),
+            is_read_transaction: AtomicBool::new(false),
+            is_begin: AtomicBool::new(false),
             is_commit: AtomicBool::new(false),
             is_release: AtomicBool::new(false),
             page_size_request: AtomicU32::new(0),
@@ -91,6 +97,10 @@ impl Shared {
         is_reserved_named, set_reserved_named, is_reserved_named;
         /// See the field.
         is_fresh, set_fresh, is_fresh;
+        /// See the field.
+        is_read_transaction, set_read_transaction, is_read_transaction;
+        /// See the field.
+        is_begin, set_begin, is_begin;
         /// See the field.
         is_commit, set_commit, is_commit;
         /// See the field.
@@ -132,6 +142,7 @@ impl Shared {
         self.set_vacuuming(false);
         self.set_read_only(is_read_only);
         self.set_reserved_named(is_reserved_named);
+        self.set_begin(false);
         self.set_commit(false);
         self.set_release(false);
         self.request_page_size(0);

@@ -33,6 +33,7 @@ fn unknown_paths_and_wrong_methods_are_told_apart() {
         assert_eq!((reply.status, reply.allow), (status, allow), "{method} {path}");
         let body: Value = serde_json::from_slice(&reply.body).unwrap();
         assert!(body["error"]["message"].as_str().unwrap().contains(path), "{body}");
+        assert_eq!((&body["message"], &body["code"]), (&body["error"]["message"], &body["error"]["code"]));
     }
 }
 

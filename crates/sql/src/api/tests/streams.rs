@@ -35,6 +35,54 @@ fn an_interactive_transaction_spans_calls_and_blocks_the_others() {
 }
 
 #[test]
+fn a_transaction_that_was_begun_to_read_refuses_writes_until_it_ends() {
+    let mut cell = cell();
+    cell.query("CREATE TABLE t(a)");
+    let (results, baton) = cell.pipeline(
+        None,
+        json!([
+            execute("BEGIN TRANSACTION READONLY"),
+            execute("SELECT count(*) FROM t"),
+            execute("INSERT INTO t VALUES(1)"),
+            execute("CREATE TABLE u(a)"),
+        ]),
+    );
+    assert_eq!(rows(&results[1])[0][0]["value"], "0");
+    for refused in &results[2..] {
+        assert_eq!(code(refused), "SQLITE_READONLY");
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with("attempt to write a readonly database"), "{message}");
+    }
+    let (results, baton) = cell.pipeline(
+        baton.as_deref(),
+        json!([
+            execute("DELETE FROM t"),
+            execute("SELECT 1"),
+            execute("COMMIT"),
+            execute("INSERT INTO t VALUES(1)")
+        ]),
+    );
+    assert_eq!(code(&results[0]), "SQLITE_READONLY");
+    assert_eq!((results[1]["type"].as_str(), results[3]["type"].as_str()), (Some("ok"), Some("ok")));
+    // To explain such a BEGIN changes nothing, and a rollback ends it as a commit does.
+    let (results, _) = cell.pipeline(
+        baton.as_deref(),
+        json!([
+            execute("BEGIN"),
+            execute("EXPLAIN BEGIN TRANSACTION READONLY"),
+            execute("INSERT INTO t VALUES(2)"),
+            execute("ROLLBACK"),
+            execute("BEGIN TRANSACTION READONLY"),
+            execute("ROLLBACK"),
+            execute("INSERT INTO t VALUES(3)"),
+            close(),
+        ]),
+    );
+    assert!(results.iter().all(|result| result["type"] == "ok"), "{results:?}");
+    assert_eq!(cell.query("SELECT count(*) FROM t")["rows"], json!([[2]]));
+}
+
+#[test]
 fn a_used_or_invented_baton_is_refused() {
     let mut cell = cell();
     let (_, first) = cell.pipeline(None, json!([execute("SELECT 1")]));
