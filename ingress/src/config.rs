@@ -17,54 +17,59 @@ pub struct Config {
     #[command(flatten)]
     pub bucket: BucketArgs,
     /// This process's name in certificates and logs.
-    #[arg(long, env = "HOLDFAST_NAME", default_value = "ingress", value_name = "NAME")]
+    #[arg(long, env = "HOLDFAST_INGRESS_NAME", default_value = "ingress", value_name = "NAME")]
     pub name: NodeName,
     /// Public listener: HTTP/1.1 and HTTP/2. Port 0 takes a free one.
-    #[arg(long, env = "HOLDFAST_LISTEN", default_value = "127.0.0.1:8080", value_name = "HOST:PORT")]
+    #[arg(long, env = "HOLDFAST_INGRESS_LISTEN", default_value = "127.0.0.1:8080", value_name = "HOST:PORT")]
     pub listen: String,
     /// Metrics and health. Port 0 takes a free one.
-    #[arg(long, env = "HOLDFAST_ADMIN_LISTEN", default_value = "127.0.0.1:8090", value_name = "HOST:PORT")]
+    #[arg(
+        long,
+        env = "HOLDFAST_INGRESS_ADMIN_LISTEN",
+        default_value = "127.0.0.1:8090",
+        value_name = "HOST:PORT"
+    )]
     pub admin_listen: String,
     /// Who may use the SQL API: holders of a `token` of this fleet, or anyone (`none`, on loopback only).
-    #[arg(long, env = "HOLDFAST_AUTH", default_value = "token", value_enum)]
+    #[arg(long, env = "HOLDFAST_INGRESS_AUTH", default_value = "token", value_enum)]
     pub auth: AuthMode,
     /// Certificate chain of the public listener, PEM. Default: plain HTTP, for use behind a proxy that ends TLS.
-    #[arg(long, env = "HOLDFAST_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    #[arg(long, env = "HOLDFAST_INGRESS_TLS_CERT", value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
     /// Private key of the public listener, PEM.
-    #[arg(long, env = "HOLDFAST_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, env = "HOLDFAST_INGRESS_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
     /// Pass X-Forwarded-* and Forwarded on to handlers. Only behind a proxy that sets them: anybody else could lie.
-    #[arg(long, env = "HOLDFAST_TRUST_FORWARDED")]
+    #[arg(long, env = "HOLDFAST_INGRESS_TRUST_FORWARDED", value_parser = clap::builder::BoolishValueParser::new())]
     pub trust_forwarded: bool,
     /// Once it listens, a JSON object with the listeners' addresses is written to this file.
-    #[arg(long, env = "HOLDFAST_READY_FILE", value_name = "FILE")]
+    #[arg(long, env = "HOLDFAST_INGRESS_READY_FILE", value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
     /// Largest request body, in bytes; a larger one is answered 413.
-    #[arg(long, env = "HOLDFAST_BODY_MAX", default_value_t = 16 << 20, value_name = "BYTES")]
+    #[arg(long, env = "HOLDFAST_INGRESS_BODY_MAX", default_value_t = 16 << 20, value_name = "BYTES")]
     pub body_max: u64,
     /// Largest head of a request, in bytes; a larger one is answered 431. At least 8192.
-    #[arg(long, env = "HOLDFAST_HEADER_MAX", default_value_t = 64 << 10, value_name = "BYTES",
+    #[arg(long, env = "HOLDFAST_INGRESS_HEADER_MAX", default_value_t = 64 << 10, value_name = "BYTES",
           value_parser = clap::value_parser!(u32).range(8192..=1 << 20))]
     pub header_max: u32,
     /// How long a request may wait for the head of its answer.
-    #[arg(long, env = "HOLDFAST_REQUEST_TIMEOUT", default_value = "30s", value_parser = parse_duration)]
+    #[arg(long, env = "HOLDFAST_INGRESS_REQUEST_TIMEOUT", default_value = "30s", value_parser = parse_duration)]
     pub request_timeout: Duration,
     /// Requests in flight; beyond it 503, so that a crowd does not become a queue that nobody waits for.
-    #[arg(long, env = "HOLDFAST_REQUESTS_MAX", default_value_t = 4_096)]
+    #[arg(long, env = "HOLDFAST_INGRESS_REQUESTS_MAX", default_value_t = 4_096)]
     pub requests_max: usize,
     /// Public connections at once; more wait in the kernel's queue.
-    #[arg(long, env = "HOLDFAST_CONNECTIONS_MAX", default_value_t = 16_384)]
+    #[arg(long, env = "HOLDFAST_INGRESS_CONNECTIONS_MAX", default_value_t = 16_384)]
     pub connections_max: usize,
     /// How far the clocks of two machines may differ: a lease counts as over that long after its end. The same in all
     /// programs of a fleet.
     #[arg(long, env = "HOLDFAST_MAX_CLOCK_SKEW", default_value = "500ms", value_parser = parse_duration)]
     pub max_clock_skew: Duration,
     /// Routes remembered; each takes a few hundred bytes and saves two reads of the bucket.
-    #[arg(long, env = "HOLDFAST_ROUTES_MAX", default_value_t = 200_000)]
+    #[arg(long, env = "HOLDFAST_INGRESS_ROUTES_MAX", default_value_t = 200_000)]
     pub routes_max: usize,
     /// How long requests in flight may take to finish at the end; then they are cut off.
-    #[arg(long, env = "HOLDFAST_DRAIN_TIMEOUT", default_value = "30s", value_parser = parse_duration)]
+    #[arg(long, env = "HOLDFAST_INGRESS_DRAIN_TIMEOUT", default_value = "30s", value_parser = parse_duration)]
     pub drain_timeout: Duration,
 }
 
@@ -87,6 +92,27 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_are_of_this_program_or_of_the_whole_fleet() {
+        const FLEET: [&str; 9] = [
+            "HOLDFAST_BUCKET",
+            "HOLDFAST_LEASE_BUCKET",
+            "HOLDFAST_ENDPOINT",
+            "HOLDFAST_REGION",
+            "HOLDFAST_PATH_STYLE",
+            "HOLDFAST_LEASE_TTL",
+            "HOLDFAST_MAX_CLOCK_SKEW",
+            "HOLDFAST_ZONE",
+            "HOLDFAST_HOST",
+        ];
+        let command = Config::augment_args(clap::Command::new("ingress"));
+        for argument in command.get_arguments() {
+            let name =
+                argument.get_env().and_then(|name| name.to_str()).expect("every option has a variable");
+            assert!(name.starts_with("HOLDFAST_INGRESS_") || FLEET.contains(&name), "{name}");
+        }
+    }
 
     #[test]
     fn the_embedded_configuration_is_the_default_one() {

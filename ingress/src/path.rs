@@ -27,7 +27,8 @@ pub(crate) enum PathError {
     NoApplication,
     /// Below `/-/`, and not one of ours.
     #[error(
-        "there is nothing at this path; a database has `/-/db/<name>/query`, `/v2/pipeline` and `/v3/pipeline`"
+        "there is nothing at this path; a database is at `/-/db/<name>`, and below it `/query`, `/v2/pipeline`, \
+         `/v3/pipeline`, `/v3/cursor`, `/v1/execute` and `/v1/batch`"
     )]
     NotFound,
     /// `/-/cells/<Class>/…` of a class that nothing defines.

@@ -33,16 +33,21 @@ pub enum BucketCommand {
 #[derive(Debug, clap::Args)]
 pub struct Serve {
     /// The directory; made when absent. The same as `file:///DIR`, and both may be used at once.
-    #[arg(long, env = "HOLDFAST_DIR", value_name = "DIR")]
+    #[arg(long, env = "HOLDFAST_BUCKET_SERVE_DIR", value_name = "DIR")]
     dir: PathBuf,
     /// Where to listen. Port 0 takes a free one.
-    #[arg(long, env = "HOLDFAST_LISTEN", default_value = "127.0.0.1:9000", value_name = "HOST:PORT")]
+    #[arg(
+        long,
+        env = "HOLDFAST_BUCKET_SERVE_LISTEN",
+        default_value = "127.0.0.1:9000",
+        value_name = "HOST:PORT"
+    )]
     listen: String,
     /// The bucket's name in the protocol.
-    #[arg(long, env = "HOLDFAST_BUCKET_NAME", default_value = "holdfast", value_name = "NAME")]
+    #[arg(long, env = "HOLDFAST_BUCKET_SERVE_NAME", default_value = "holdfast", value_name = "NAME")]
     bucket_name: String,
     /// Once it listens, a JSON object with the address is written to this file.
-    #[arg(long, env = "HOLDFAST_READY_FILE", value_name = "FILE")]
+    #[arg(long, env = "HOLDFAST_BUCKET_SERVE_READY_FILE", value_name = "FILE")]
     ready_file: Option<PathBuf>,
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use holdfast_cellnode::Exit;
 use holdfast_cellnode::config::parse_lease_ttl;
+use holdfast_telemetry::program::causes;
 use holdfast_types::NodeName;
 use serde_json::json;
 
@@ -35,7 +36,7 @@ pub struct Dev {
     #[arg(long, env = "HOLDFAST_LEASE_TTL", default_value = "10s", value_parser = parse_lease_ttl, value_name = "TIME")]
     lease_ttl: Duration,
     /// Once ready, a JSON object with the addresses and the bucket is written to this file.
-    #[arg(long, env = "HOLDFAST_READY_FILE", value_name = "FILE")]
+    #[arg(long, env = "HOLDFAST_DEV_READY_FILE", value_name = "FILE")]
     ready_file: Option<PathBuf>,
 }
 
@@ -79,7 +80,7 @@ impl Dev {
                 Exit::Fenced(cause) => {
                     eprintln!("holdfast: `{name}` fenced itself ({}); starting it again", cause.name());
                     if let Err(error) = restart(&mut fleet, &name).await {
-                        eprintln!("holdfast: {error:#}");
+                        eprintln!("holdfast: {}", causes(&error));
                         return Ok(Exit::Fenced(cause).code());
                     }
                 }

@@ -20,7 +20,7 @@ pub struct BucketArgs {
     #[arg(long, env = "HOLDFAST_REGION", value_name = "NAME")]
     pub region: Option<String>,
     /// Put the bucket's name into the path, not the host name: for S3 servers without wildcard DNS.
-    #[arg(long, env = "HOLDFAST_PATH_STYLE")]
+    #[arg(long, env = "HOLDFAST_PATH_STYLE", value_parser = clap::builder::BoolishValueParser::new())]
     pub path_style: bool,
 }
 
