@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
+use holdfast_telemetry::program::causes;
 use holdfast_telemetry::{LogFormat, TelemetryOptions};
 
 use crate::output::Output;
@@ -25,7 +26,7 @@ Every option can be given by the environment variable that its help names.";
 #[command(name = "holdfast", version, after_help = EXIT_CODES, after_long_help = EXIT_CODES)]
 struct Cli {
     /// Print JSON, for programs.
-    #[arg(long, global = true, env = "HOLDFAST_JSON")]
+    #[arg(long, global = true, env = "HOLDFAST_JSON", value_parser = clap::builder::BoolishValueParser::new())]
     json: bool,
     /// What is logged to stderr, as in RUST_LOG.
     #[arg(long, global = true, env = "RUST_LOG", default_value = "warn", value_name = "FILTER")]
@@ -122,9 +123,11 @@ fn tell(is_json: bool, error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if is_json {
-        eprintln!("{}", serde_json::json!({ "error": format!("{error:#}") }));
+        // The shape of the HTTP API's errors.
+        let (message, code) = (causes(error), "failed");
+        eprintln!("{}", serde_json::json!({ "error": { "message": message, "code": code } }));
     } else {
-        eprintln!("holdfast: {error:#}");
+        eprintln!("holdfast: {}", causes(error));
     }
     ExitCode::FAILURE
 }
@@ -147,6 +150,20 @@ mod tests {
         }
         let help = cli.render_long_help().to_string();
         assert!(help.contains("Exit codes:") && help.contains("130"), "{help}");
+    }
+
+    #[test]
+    fn switches_in_variables_are_as_people_write_them() {
+        let mut cli = Cli::command();
+        cli.build();
+        let json = cli.get_arguments().find(|argument| argument.get_id() == "json").expect("there is --json");
+        assert_eq!(json.get_env().and_then(|name| name.to_str()), Some("HOLDFAST_JSON"));
+        let parser = json.get_value_parser().clone();
+        for (text, is_on) in [("1", true), ("yes", true), ("true", true), ("0", false), ("no", false)] {
+            let command = clap::Command::new("x").arg(clap::Arg::new("v").value_parser(parser.clone()));
+            let matches = command.try_get_matches_from(["x", text]).expect("it is a switch's value");
+            assert_eq!(matches.get_one::<bool>("v"), Some(&is_on), "{text}");
+        }
     }
 
     #[test]

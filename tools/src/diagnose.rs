@@ -10,6 +10,7 @@ use holdfast_bucket::probe::probe;
 use holdfast_bucket::{Bucket, BucketArgs, Buckets};
 use holdfast_records::FleetIdentity;
 use holdfast_rpc::identity::{self, IdentityError};
+use holdfast_telemetry::program::causes;
 use serde_json::json;
 
 use crate::args::open_existing;
@@ -43,7 +44,7 @@ impl Diagnose {
         let leases = match peers::leases(&buckets).await {
             Ok(leases) => leases,
             Err(error) => {
-                checks.push(Check::new(Status::Fault, "node leases", format!("{error:#}")));
+                checks.push(Check::new(Status::Fault, "node leases", causes(&error)));
                 Vec::new()
             }
         };
@@ -57,7 +58,12 @@ impl Diagnose {
             leases.iter().filter_map(|found| found.lease.as_ref().ok()).map(lease_json).collect();
         output.print(&json!({ "ok": faults.is_empty(), "checks": checks, "nodes": nodes }), || {
             let lines: String = checks.iter().map(|check| format!("{check}\n")).collect();
-            if faults.is_empty() { lines + "\nnothing is wrong" } else { lines }
+            let notes = checks.iter().filter(|check| check.status == Status::Note).count();
+            match (faults.is_empty(), notes) {
+                (true, 0) => lines + "\nnothing is wrong",
+                (true, _) => lines + "\nno fault was found; mind the notes",
+                (false, _) => lines,
+            }
         })?;
         if faults.is_empty() { Ok(()) } else { bail!("{}", faults.join("; ")) }
     }

@@ -73,8 +73,11 @@ impl Token {
                 let token = if token == "-" { read_stdin()? } else { token };
                 let claims = verifier.read(token.trim())?;
                 if claims.expires_s <= now_s {
-                    let ago = span((now_s - claims.expires_s).saturating_mul(1_000));
-                    bail!("the token `{}` expired {ago} ago: make a new one", claims.id);
+                    let when = match now_s - claims.expires_s {
+                        0 => "has just expired".to_owned(),
+                        seconds => format!("expired {} ago", span(seconds.saturating_mul(1_000))),
+                    };
+                    bail!("the token `{}` {when}: make a new one", claims.id);
                 }
                 if let Some(cell) = cell {
                     verifier.verify(token.trim(), now_s, &cell)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
 use holdfast_bucket::{BucketArgs, Buckets, Version};
-use holdfast_cellnode::Owners;
+use holdfast_cellnode::{OwnerReadError, Owners};
 use holdfast_core::ownership::{ClaimOutcome, Claimant, Intent, Previous, Protocol};
 use holdfast_records::cell_prefix;
 use holdfast_rpc::{Access, CallError, CellCall, CellClient, NodeCallError, PROTOCOL, Peer};
@@ -53,6 +53,9 @@ impl Delete {
             bail!("this deletes `{cell}` and its whole history from the bucket for ever; add --yes to do it");
         }
         let buckets = open_existing(&bucket).await?;
+        if let Err(error @ OwnerReadError::Record { .. }) = owners(&buckets).read(&cell).await {
+            return Err(anyhow::Error::new(error).context(by_hand(&cell_prefix(&cell))));
+        }
         let (epoch, previous) = purge(&buckets, &cell).await?;
         let objects = delete_objects(&buckets, &cell).await?;
         let deleted = json!({ "cell": cell.to_string(), "epoch": epoch.get(), "objects": objects });
@@ -81,7 +84,7 @@ async fn purge(buckets: &Buckets, cell: &CellName) -> Result<(Epoch, Previous)> 
     for _ in 0..ROUNDS {
         outcome = match outcome {
             ClaimOutcome::Claimed { owner, version: _, previous } => return Ok((owner.epoch, previous)),
-            ClaimOutcome::NothingToPurge => bail!("there is no cell `{cell}` in `{}`", buckets.records.url()),
+            ClaimOutcome::NothingToPurge => return Err(nothing(buckets, cell).await),
             ClaimOutcome::NotOwner { node, session } => {
                 spinner.set_message(format!("`{node}` gives `{cell}` up"));
                 match claim_from(buckets, &owners, cell, (node, session)).await {
@@ -109,6 +112,28 @@ async fn purge(buckets: &Buckets, cell: &CellName) -> Result<(Epoch, Previous)> 
     }
     let refusal = refusal.unwrap_or_else(|| anyhow!("its owner takes it again and again; stop its clients"));
     Err(refusal.context(format!("`{cell}` is not deleted, since it could not be claimed; try again")))
+}
+
+/// What there is where no owner record is. Only the record says which epoch is the last: a purge without it could be
+/// overtaken by a session that it does not know of, so there is no way to force one.
+async fn nothing(buckets: &Buckets, cell: &CellName) -> anyhow::Error {
+    let prefix = cell_prefix(cell);
+    match buckets.bulk.list(&prefix, None, 1).await {
+        Ok(page) if page.objects.is_empty() => {
+            anyhow!("there is no cell `{cell}` in `{}`", buckets.records.url())
+        }
+        Ok(_) => anyhow!("`{cell}` has objects but no owner record. {}", by_hand(&prefix)),
+        Err(error) => anyhow::Error::new(error).context(format!("whether `{cell}` has objects is unknown")),
+    }
+}
+
+/// What is left where the record is of no use.
+fn by_hand(prefix: &str) -> String {
+    format!(
+        "Without the record nobody knows which epoch is the last, so the cell cannot be deleted safely while a node may \
+         still write to it. Put the record back from a copy; or, when no node that ever owned the cell runs or comes \
+         back, delete everything below `{prefix}ltx/` with the store's own tools, and `{prefix}own.json` last"
+    )
 }
 
 /// Asks a live owner to release the cell, and claims all the while: clients that wait for the cell make its node claim it

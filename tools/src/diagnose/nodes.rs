@@ -21,12 +21,29 @@ pub(super) async fn nodes(fleet: Option<FleetIdentity>, leases: &[FoundLease]) -
     let looks = leases.iter().map(|found| node(client.as_ref(), found));
     let mut checks: Vec<Check> = futures::future::join_all(looks).await.into_iter().flatten().collect();
     let now = peers::now();
-    let is_live =
-        |found: &FoundLease| found.lease.as_ref().is_ok_and(|lease| LeaseState::of(lease, now).is_live());
-    if !leases.iter().any(is_live) {
-        checks.push(Check::new(Status::Note, "nodes", "none is live, so no cell can be reached"));
-    }
+    let states: Vec<LeaseState> = leases
+        .iter()
+        .filter_map(|found| found.lease.as_ref().ok())
+        .map(|lease| LeaseState::of(lease, now))
+        .collect();
+    checks.extend(liveness(&states));
     Ok(checks)
+}
+
+/// A fleet without a live node serves nothing. Where a node is missing that did not leave in order, that is a fault.
+fn liveness(states: &[LeaseState]) -> Option<Check> {
+    if states.iter().any(|state| state.is_live()) {
+        return None;
+    }
+    let has_died = states.contains(&LeaseState::Expired);
+    let (status, detail) = match (has_died, states.is_empty()) {
+        (true, _) => {
+            (Status::Fault, "none is live, and not all have stopped in order: no cell can be reached")
+        }
+        (false, true) => (Status::Note, "there has never been one: no cell can be reached"),
+        (false, false) => (Status::Note, "all have stopped in order: no cell can be reached"),
+    };
+    Some(Check::new(status, "nodes", detail))
 }
 
 /// One node: its lease, the clocks, and a call that only its session can answer.
@@ -102,4 +119,20 @@ fn described(name: &str, lease: &NodeLease, description: &NodeDescription) -> Ve
         checks.push(Check::new(Status::Fault, format!("{name} protocol"), detail));
     }
     checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fleet_without_a_live_node_is_not_well() {
+        use LeaseState::{Draining, Expired, Live, Stopped};
+        let status = |states: &[LeaseState]| liveness(states).map(|check| check.status);
+        assert_eq!(status(&[Live, Expired]), None);
+        assert_eq!(status(&[Draining]), None);
+        assert_eq!(status(&[Stopped, Expired]), Some(Status::Fault));
+        assert_eq!(status(&[Stopped]), Some(Status::Note));
+        assert_eq!(status(&[]), Some(Status::Note));
+    }
 }
