@@ -304,6 +304,9 @@ impl Resident {
             );
         }
         metrics().proof(ProofKind::Bucket, proof_outcome(cause));
+        if cause == FailCause::OwnershipLost {
+            node.owners.lost(&self.cell);
+        }
         node.cells.discard(self);
         self.send(Job::Drop(Arc::clone(self)));
     }
