@@ -7,6 +7,7 @@ pub mod chaos;
 pub mod checker;
 pub mod client;
 pub mod cluster;
+pub mod etcd_load;
 pub mod fault_proxy;
 pub mod ledger;
 pub mod raw_store;
