@@ -147,6 +147,10 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
     fn on_followers(&mut self, mut followers: Vec<FollowerView>, wall_now: Millis) {
         let skew = self.config.clock_skew_max_ms;
         followers.retain(|follower| follower.expires_ms.plus(skew) > wall_now);
+        let was_there = |member| self.followers.iter().any(|before| &before.member == member);
+        for follower in followers.iter().filter(|follower| !was_there(&follower.member)) {
+            self.quarantine.came_back(&follower.member);
+        }
         self.followers = followers;
     }
 

@@ -23,18 +23,28 @@ pub(super) const QUARANTINE_MS_MAX: u64 = 300_000;
 /// Followers that failed, and until when they are left alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Quarantine {
-    members: BTreeMap<MemberId, (Millis, u32)>,
+    members: BTreeMap<MemberId, Pause>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Pause {
+    until: Millis,
+    failures: u32,
+    /// A slow disk is slow in its next process too.
+    is_for_slowness: bool,
 }
 
 impl Quarantine {
     pub(super) fn add(&mut self, member: &MemberId, now: Millis) {
-        let failures = self.members.get(member).map_or(0, |(_, failures)| *failures);
+        let failures = self.members.get(member).map_or(0, |pause| pause.failures);
         let pause = (QUARANTINE_MS_MIN << failures.min(8)).min(QUARANTINE_MS_MAX);
-        self.members.insert(member.clone(), (now.plus(pause), failures + 1));
+        let pause = Pause { until: now.plus(pause), failures: failures + 1, is_for_slowness: false };
+        self.members.insert(member.clone(), pause);
     }
 
     pub(super) fn add_slow(&mut self, member: &MemberId, now: Millis) {
-        self.members.insert(member.clone(), (now.plus(QUARANTINE_MS_MAX), 1));
+        let pause = Pause { until: now.plus(QUARANTINE_MS_MAX), failures: 1, is_for_slowness: true };
+        self.members.insert(member.clone(), pause);
     }
 
     /// It did well: its next failure is its first.
@@ -42,8 +52,13 @@ impl Quarantine {
         self.members.remove(member);
     }
 
+    /// It was away and has come back: worth a try at once.
+    pub(super) fn came_back(&mut self, member: &MemberId) {
+        self.members.retain(|id, pause| id != member || pause.is_for_slowness);
+    }
+
     pub(super) fn holds(&self, member: &MemberId, now: Millis) -> bool {
-        self.members.get(member).is_some_and(|(until, _)| now < *until)
+        self.members.get(member).is_some_and(|pause| now < pause.until)
     }
 }
 

@@ -362,3 +362,17 @@ fn followers_drop_only_what_the_bucket_has() {
     let effects = world.on(NodeLogEvent::Tick);
     assert!(effects.contains(&NodeLogEffect::Release { start: LogOffset::new(2) }));
 }
+
+#[test]
+fn a_follower_that_was_away_and_came_back_is_tried_at_once() {
+    let mut world = World::active();
+    let effects = world.failed("a", MemberFailure::Unreachable);
+    world.apply(&effects);
+    let effects = world.adopted("b", 2, 1);
+    world.apply(&effects);
+    let effects = world.followers(vec![follower("a"), follower("b")]);
+    assert!(!effects.iter().any(|effect| matches!(effect, NodeLogEffect::WriteRecord { .. })), "a waits");
+    world.followers(vec![follower("b")]);
+    let effects = world.followers(vec![follower("a"), follower("b")]);
+    assert_eq!(names(&written(&effects).0), vec!["a", "b"]);
+}
