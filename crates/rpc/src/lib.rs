@@ -26,4 +26,4 @@ pub use call::{Access, Body, BodyError, CallError, CellCall, CellReply, OwnerHin
 pub use client::{CellClient, ForwardError, NodeCallError, Peer};
 pub use host::{CellHost, CellPage, CellSummary, NodeDescription};
 pub use identity::{ProcessIdentity, Role};
-pub use server::{ServeError, serve};
+pub use server::{ServeError, deliver, serve};

@@ -5,6 +5,7 @@ mod calls;
 mod cells;
 mod connection;
 mod deadline;
+mod deliver;
 mod nodes;
 mod reply;
 mod upload;
@@ -18,6 +19,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use self::calls::Calls;
+use self::deliver::Delivered;
+pub use self::deliver::deliver;
 use crate::CellHost;
 use crate::identity::ProcessIdentity;
 
@@ -49,7 +52,8 @@ pub async fn serve(
             Some(_) = connections.join_next() => {}
             connection = accepted.recv() => {
                 let connection = connection.ok_or(ServeError)?;
-                connections.spawn(connection::serve(connection, Arc::clone(&calls), stopped.clone()));
+                let serving = connection::serve(connection, Arc::clone(&calls), stopped.clone());
+                connections.spawn(Delivered::new(serving));
             }
         }
     }

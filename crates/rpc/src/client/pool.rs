@@ -70,6 +70,11 @@ impl Pool {
         }
     }
 
+    /// The live connection to the session for calls in one message, where there is one.
+    pub(super) fn live_link(&self, peer: &Peer) -> Option<Link> {
+        self.entry(peer).link.live()
+    }
+
     /// A live connection to the session for calls in one message, made now when there is none.
     pub(super) async fn link(&self, peer: &Peer) -> Result<Link, String> {
         self.entry(peer).link.get(peer, &self.identity).await

@@ -78,14 +78,18 @@ pub(super) async fn send(pool: &Pool, peer: &Peer, call: CellCall) -> Result<Cel
     let answered = timeout_at(deadline, async {
         match &cargo {
             Cargo::Whole(bytes) => {
-                let link = pool.link(peer).await.map_err(Failure::NeverSent)?;
+                let link = match pool.live_link(peer) {
+                    Some(link) => link,
+                    None => Box::pin(pool.link(peer)).await.map_err(Failure::NeverSent)?,
+                };
                 is_connected = true;
                 exchange_whole(&link, &envelope, bytes).await
             }
             Cargo::Held(interest) => {
-                let channel = pool.channel(peer).await.map_err(Failure::NeverSent)?;
+                let channel = Box::pin(pool.channel(peer)).await.map_err(Failure::NeverSent)?;
                 is_connected = true;
-                exchange(channel, &envelope, interest).await
+                // In a box, so that a call in one message does not carry its size.
+                Box::pin(exchange(channel, &envelope, interest)).await
             }
         }
     });

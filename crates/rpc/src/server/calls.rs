@@ -58,8 +58,13 @@ impl Calls {
         let answered = async {
             match request.uri().path() {
                 CALL => self.call(request, respond).await,
-                path if is_of(&self.cells, path) => tonic(self.cells.clone(), request, respond).await,
-                path if is_of(&self.nodes, path) => tonic(self.nodes.clone(), request, respond).await,
+                // In boxes of their own, so that the call above does not carry their size.
+                path if is_of(&self.cells, path) => {
+                    Box::pin(tonic(self.cells.clone(), request, respond)).await
+                }
+                path if is_of(&self.nodes, path) => {
+                    Box::pin(tonic(self.nodes.clone(), request, respond)).await
+                }
                 _ => refuse(respond, &Status::unimplemented("there is no such call")),
             }
         };
