@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::diagnose::{Check, store_checks};
 use crate::output::Output;
-use crate::process::{Signals, raise_file_limit, unless_again, write_ready};
+use crate::process::{raise_file_limit, take_signals, unless_again, write_ready};
 
 /// What can be done with buckets.
 #[derive(Debug, Subcommand)]
@@ -82,7 +82,7 @@ async fn probe_stores(bucket: &BucketArgs, output: Output) -> Result<()> {
 impl Serve {
     async fn run(self, output: Output) -> Result<()> {
         let (access_key, secret_key) = (key("AWS_ACCESS_KEY_ID")?, key("AWS_SECRET_ACCESS_KEY")?);
-        let mut signals = Signals::take().context("signals cannot be handled")?;
+        let mut signals = take_signals()?;
         raise_file_limit();
         let bucket = LocalBucket::open(self.dir.clone()).await?;
         let listener = TcpListener::bind(&self.listen).await.with_context(|| {

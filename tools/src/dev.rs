@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::fleet::{Fleet, FleetOptions, NodeEnded};
 use crate::output::{Output, count};
-use crate::process::{Signals, raise_file_limit, unless_again, write_ready};
+use crate::process::{Signals, raise_file_limit, take_signals, unless_again, write_ready};
 
 /// Attempts to start a fenced node again: its old session may still be letting go of the directory.
 const RESTARTS: u32 = 20;
@@ -44,7 +44,7 @@ impl Dev {
     /// Runs until a signal, and returns the exit code.
     pub async fn run(self, output: Output) -> Result<u8> {
         let started = Instant::now();
-        let mut signals = Signals::take().context("signals cannot be handled")?;
+        let mut signals = take_signals()?;
         raise_file_limit();
         let options = FleetOptions {
             dir: self.dir.clone(),

@@ -9,6 +9,11 @@ pub use holdfast_telemetry::program::{Signals, raise_file_limit, write_ready};
 /// The exit code of a process that a second Ctrl-C ended.
 pub const INTERRUPTED: i32 = 130;
 
+/// Takes the signals over from their default, for a command that ends in order.
+pub fn take_signals() -> Result<Signals> {
+    Signals::take().context("signals cannot be handled")
+}
+
 /// Does `work`, which follows the first signal; the next one ends the process at once.
 pub async fn unless_again<T>(signals: &mut Signals, work: impl Future<Output = T>) -> T {
     tokio::select! {
