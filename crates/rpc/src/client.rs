@@ -3,6 +3,7 @@
 
 mod channel;
 mod download;
+mod follower;
 mod link;
 mod nodes;
 mod pool;
@@ -14,6 +15,10 @@ use holdfast_types::{NodeName, SessionId};
 use crate::identity::ProcessIdentity;
 use crate::{CallError, CellCall, CellReply};
 
+pub use follower::{
+    AppendReceiver, AppendSender, AppendStreamOver, FollowerCallError, FollowerClient, FollowerLink,
+    FollowerPeer,
+};
 pub use nodes::NodeCallError;
 
 /// Where a session listens, as its lease says.

@@ -2,6 +2,7 @@
 //! a short-lived certificate for its role, name and session; every internal call is mutual TLS, and the caller pins the
 //! session that it means to reach. Secrets stay in memory: nothing here writes a key anywhere but the bucket.
 
+mod caller;
 mod fleet;
 mod process;
 
@@ -9,6 +10,7 @@ use holdfast_bucket::BucketError;
 use holdfast_records::RecordError;
 use holdfast_types::SessionId;
 
+pub use caller::Caller;
 pub use fleet::{create, load, load_or_create};
 pub use process::ProcessIdentity;
 
@@ -28,6 +30,9 @@ pub enum Role {
 }
 
 impl Role {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Ingress, Self::Cellnode, Self::Follower, Self::Waker, Self::Tools];
+
     /// The role as it stands in certificates.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -41,11 +46,14 @@ impl Role {
     }
 }
 
+/// What the names of all certificates end with.
+const DOMAIN: &str = ".holdfast.internal";
+
 /// The name that the certificate of one session is for. It says nothing of addresses: a call reaches that session or
 /// fails, wherever it was sent.
 #[must_use]
 pub fn server_name(role: Role, session: SessionId) -> String {
-    format!("{session}.{}.holdfast.internal", role.as_str())
+    format!("{session}.{}{DOMAIN}", role.as_str())
 }
 
 /// Why there is no identity.

@@ -5,6 +5,7 @@
 mod call;
 mod client;
 mod convert;
+pub mod follower;
 mod grpc;
 mod host;
 pub mod identity;
@@ -23,7 +24,10 @@ use holdfast_records::ProtocolRange;
 pub const PROTOCOL: ProtocolRange = ProtocolRange { min: 1, max: 1 };
 
 pub use call::{Access, Body, BodyError, CallError, CellCall, CellReply, OwnerHint};
-pub use client::{CellClient, ForwardError, NodeCallError, Peer};
+pub use client::{
+    AppendReceiver, AppendSender, AppendStreamOver, CellClient, FollowerCallError, FollowerClient,
+    FollowerLink, FollowerPeer, ForwardError, NodeCallError, Peer,
+};
 pub use host::{CellHost, CellPage, CellSummary, NodeDescription};
-pub use identity::{ProcessIdentity, Role};
-pub use server::{ServeError, deliver, serve};
+pub use identity::{Caller, ProcessIdentity, Role};
+pub use server::{ServeError, deliver, serve, serve_follower};

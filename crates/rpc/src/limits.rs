@@ -41,3 +41,12 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(30);
 /// Rows of one page of cells.
 pub(crate) const CELLS_PAGE_MAX: usize = 1000;
+
+/// Largest body of one frame of a node log. Larger transactions are proved by the bucket alone.
+pub const FRAME_LEN_MAX: usize = 32 * 1024 * 1024;
+/// Largest message of an append stream or a tail: one largest frame, or many small ones.
+pub(crate) const APPEND_MESSAGE_LEN_MAX: usize = FRAME_LEN_MAX + 1024 * 1024;
+/// Bytes that a peer may send ahead on an append stream or a tail.
+pub(crate) const APPEND_WINDOW_LEN: u32 = 4 * 1024 * 1024;
+/// Largest HTTP/2 frame between a session and a follower: fewer and larger pieces than the protocol's 16 KiB.
+pub(crate) const APPEND_HTTP_FRAME_LEN: u32 = 256 * 1024;

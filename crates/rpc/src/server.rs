@@ -6,6 +6,7 @@ mod cells;
 mod connection;
 mod deadline;
 mod deliver;
+mod follower;
 mod nodes;
 mod reply;
 mod upload;
@@ -17,6 +18,8 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+
+pub use self::follower::serve_follower;
 
 use self::calls::Calls;
 use self::deliver::Delivered;

@@ -1,0 +1,277 @@
+//! Calls to followers: a session appends to its node log, whoever recovers a dead one seals and reads it. A link reaches
+//! the process that the follower's lease names or fails; a failure says nothing about what the follower holds.
+
+mod connection;
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use holdfast_types::{FollowerName, LogOffset, SessionId};
+use http::Uri;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Code, Request, Status, Streaming};
+
+use self::connection::Connection;
+use crate::follower::{
+    AppendAnswer, AppendMessage, FollowerDescription, HeldLog, LogFrame, LogName, WireFault, frames_from_wire,
+};
+use crate::identity::ProcessIdentity;
+use crate::proto::follower_service_client::FollowerServiceClient;
+use crate::{limits, proto};
+
+/// A seal waits for one fsync of a disk that may be slow.
+const SEAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Everything else answers from memory, or begins to.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest silence of a tail that goes on.
+const TAIL_SILENCE_MAX: Duration = Duration::from_secs(30);
+/// Messages that wait for the connection. Each may hold many frames; beyond it the sender waits.
+const APPENDS_AHEAD_MAX: usize = 16;
+
+/// Where a follower's process listens, as its lease says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FollowerPeer {
+    /// The follower.
+    pub follower: FollowerName,
+    /// The process that must answer there.
+    pub session: SessionId,
+    /// `host:port` of its internal listener.
+    pub address: String,
+}
+
+impl std::fmt::Display for FollowerPeer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "follower `{}` session {} at {}", self.follower, self.session, self.address)
+    }
+}
+
+/// Why a follower did not answer. None of these is evidence of what it holds.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FollowerCallError {
+    /// No connection. Disposition: reread the follower's lease, retry.
+    #[error("{0}")]
+    Unreachable(String),
+    /// Connected, and then no good answer. Disposition: retry; every one of these calls may be repeated.
+    #[error("{0}")]
+    Failed(String),
+    /// The follower will not. Disposition: reject.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<Status> for FollowerCallError {
+    fn from(status: Status) -> Self {
+        let text = format!("{}: {}", status.code(), status.message());
+        match status.code() {
+            Code::PermissionDenied | Code::InvalidArgument | Code::FailedPrecondition => Self::Refused(text),
+            _ => Self::Failed(text),
+        }
+    }
+}
+
+impl From<WireFault> for FollowerCallError {
+    fn from(fault: WireFault) -> Self {
+        Self::Failed(format!("the follower's answer makes no sense: {fault}"))
+    }
+}
+
+/// Makes links to followers. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct FollowerClient {
+    identity: ProcessIdentity,
+}
+
+impl FollowerClient {
+    /// A client that shows this identity.
+    #[must_use]
+    pub fn new(identity: ProcessIdentity) -> Self {
+        Self { identity }
+    }
+
+    /// Connects to one process of a follower.
+    ///
+    /// # Errors
+    /// [`FollowerCallError::Unreachable`].
+    pub async fn connect(&self, peer: &FollowerPeer) -> Result<FollowerLink, FollowerCallError> {
+        let connection =
+            Connection::open(peer, &self.identity).await.map_err(FollowerCallError::Unreachable)?;
+        Ok(FollowerLink { connection })
+    }
+}
+
+/// A connection to one process of a follower. Clones share it; it closes when the last one is dropped and nothing is in
+/// flight.
+#[derive(Clone)]
+pub struct FollowerLink {
+    connection: Connection,
+}
+
+impl std::fmt::Debug for FollowerLink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FollowerLink").finish_non_exhaustive()
+    }
+}
+
+async fn bounded<T>(
+    timeout: Duration,
+    answer: impl Future<Output = Result<T, Status>>,
+) -> Result<T, FollowerCallError> {
+    match tokio::time::timeout(timeout, answer).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(FollowerCallError::Failed(format!("no answer within {timeout:?}"))),
+    }
+}
+
+impl FollowerLink {
+    fn service(&self) -> FollowerServiceClient<Connection> {
+        let origin = Uri::from_static("https://follower.holdfast.internal");
+        FollowerServiceClient::with_origin(self.connection.clone(), origin)
+            .max_decoding_message_size(limits::APPEND_MESSAGE_LEN_MAX)
+            .max_encoding_message_size(limits::APPEND_MESSAGE_LEN_MAX)
+    }
+
+    /// Whether the connection is known to be over.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.connection.is_closed()
+    }
+
+    /// Opens the session's append stream. Its first message must be an adoption.
+    ///
+    /// # Errors
+    /// [`FollowerCallError`].
+    pub async fn append_stream(&self) -> Result<(AppendSender, AppendReceiver), FollowerCallError> {
+        let (sender, messages) = mpsc::channel(APPENDS_AHEAD_MAX);
+        let mut service = self.service();
+        let answers = bounded(ANSWER_TIMEOUT, service.append(ReceiverStream::new(messages))).await?;
+        Ok((AppendSender { sender }, AppendReceiver { answers: answers.into_inner() }))
+    }
+
+    /// Seals a log and says what is held. May be repeated.
+    ///
+    /// # Errors
+    /// [`FollowerCallError`]; the log may be sealed nevertheless.
+    pub async fn seal(&self, log: &LogName) -> Result<HeldLog, FollowerCallError> {
+        let mut service = self.service();
+        let LogName { node, session } = log;
+        let request = proto::SealRequest { node: node.to_string(), session: session.to_string() };
+        let answer = bounded(SEAL_TIMEOUT, service.seal(timed(request, SEAL_TIMEOUT))).await?;
+        Ok(HeldLog::from_wire(answer.into_inner().state)?)
+    }
+
+    /// Reads the retained frames from `start` on, up to `last` when it is given. To resume after a failure, ask again from
+    /// the offset after the last frame that came. Every frame's crc is checked.
+    ///
+    /// # Errors
+    /// [`FollowerCallError`], also in the middle; a stream that ends without one is whole.
+    pub async fn tail(
+        &self,
+        log: &LogName,
+        start: LogOffset,
+        last: Option<LogOffset>,
+    ) -> Result<BoxStream<'static, Result<Vec<LogFrame>, FollowerCallError>>, FollowerCallError> {
+        let mut service = self.service();
+        let session = log.session;
+        let request = proto::TailRequest {
+            node: log.node.to_string(),
+            session: session.to_string(),
+            start: start.get(),
+            last: last.map_or(0, LogOffset::get),
+        };
+        let pieces = bounded(ANSWER_TIMEOUT, service.tail(request)).await?.into_inner();
+        let frames = futures::stream::unfold(Some(pieces), move |pieces| async move {
+            let mut pieces = pieces?;
+            match next_piece(&mut pieces, session).await {
+                Ok(Some(frames)) => Some((Ok(frames), Some(pieces))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        });
+        Ok(frames.boxed())
+    }
+
+    /// Has the follower forget a log whose record says `sealed`. It would find out by itself.
+    ///
+    /// # Errors
+    /// [`FollowerCallError`].
+    pub async fn release(&self, log: &LogName) -> Result<(), FollowerCallError> {
+        let mut service = self.service();
+        let LogName { node, session } = log;
+        let request = proto::ReleaseRequest { node: node.to_string(), session: session.to_string() };
+        bounded(ANSWER_TIMEOUT, service.release(timed(request, ANSWER_TIMEOUT))).await?;
+        Ok(())
+    }
+
+    /// Asks the follower to describe itself and the logs that it holds.
+    ///
+    /// # Errors
+    /// [`FollowerCallError`].
+    pub async fn describe(&self) -> Result<FollowerDescription, FollowerCallError> {
+        let mut service = self.service();
+        let request = timed(proto::DescribeFollowerRequest {}, ANSWER_TIMEOUT);
+        let answer = bounded(ANSWER_TIMEOUT, service.describe(request)).await?;
+        Ok(FollowerDescription::try_from(answer.into_inner())?)
+    }
+}
+
+fn timed<T>(message: T, timeout: Duration) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(timeout);
+    request
+}
+
+async fn next_piece(
+    pieces: &mut Streaming<proto::TailResponse>,
+    session: SessionId,
+) -> Result<Option<Vec<LogFrame>>, FollowerCallError> {
+    let Some(piece) = bounded(TAIL_SILENCE_MAX, pieces.message()).await? else { return Ok(None) };
+    let frames = frames_from_wire(piece.frames)?;
+    match frames.iter().find(|frame| !frame.is_intact(session)) {
+        None => Ok(Some(frames)),
+        Some(frame) => {
+            Err(FollowerCallError::Failed(format!("frame {} does not match its crc", frame.offset)))
+        }
+    }
+}
+
+/// The sending half of an append stream. Dropping it ends the stream in order.
+#[derive(Clone, Debug)]
+pub struct AppendSender {
+    sender: mpsc::Sender<proto::AppendRequest>,
+}
+
+/// The stream is over: its receiving half says why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the append stream is over")]
+pub struct AppendStreamOver;
+
+impl AppendSender {
+    /// Sends a message, and waits while the follower takes none: it stops reading when its disk is behind.
+    ///
+    /// # Errors
+    /// [`AppendStreamOver`].
+    pub async fn send(&self, message: AppendMessage) -> Result<(), AppendStreamOver> {
+        self.sender.send(message.into()).await.map_err(|_| AppendStreamOver)
+    }
+}
+
+/// The receiving half of an append stream.
+#[derive(Debug)]
+pub struct AppendReceiver {
+    answers: Streaming<proto::AppendResponse>,
+}
+
+impl AppendReceiver {
+    /// The next answer; none when the follower ended the stream in order. Cancelling loses nothing.
+    ///
+    /// # Errors
+    /// [`FollowerCallError`]: the stream broke. Whatever was not acknowledged may be stored nevertheless.
+    pub async fn next(&mut self) -> Result<Option<AppendAnswer>, FollowerCallError> {
+        match self.answers.message().await? {
+            Some(answer) => Ok(Some(AppendAnswer::try_from(answer)?)),
+            None => Ok(None),
+        }
+    }
+}
