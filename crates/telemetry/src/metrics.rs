@@ -59,6 +59,14 @@ pub struct Metrics {
     cells_owned: BoundUpDownCounter<i64>,
     cells_resident: BoundUpDownCounter<i64>,
     compactions: Counters2<CompactionKind, Outcome>,
+    follower_fsync: BoundHistogram<f64>,
+    follower_batch_entries: BoundHistogram<f64>,
+    follower_written: BoundCounter<u64>,
+    follower_retained: BoundUpDownCounter<i64>,
+    follower_streams: BoundUpDownCounter<i64>,
+    follower_seals: BoundCounter<u64>,
+    follower_refusals: Counter<u64>,
+    follower_poisoned: BoundCounter<u64>,
     bucket_operations: Counters2<BucketOperation, BucketOutcome>,
     bucket_duration: Histograms2<BucketOperation, BucketOutcome>,
 }
@@ -105,6 +113,14 @@ impl Metrics {
             cells_owned: level(&names::CELLS_OWNED),
             cells_resident: level(&names::CELLS_RESIDENT),
             compactions: Counters2::new(meter, &names::COMPACTIONS),
+            follower_fsync: spread(&names::FOLLOWER_FSYNC),
+            follower_batch_entries: spread(&names::FOLLOWER_BATCH_ENTRIES),
+            follower_written: one(&names::FOLLOWER_WRITTEN),
+            follower_retained: level(&names::FOLLOWER_RETAINED),
+            follower_streams: level(&names::FOLLOWER_STREAMS),
+            follower_seals: one(&names::FOLLOWER_SEALS),
+            follower_refusals: counter(meter, &names::FOLLOWER_REFUSALS),
+            follower_poisoned: one(&names::FOLLOWER_POISONED),
             bucket_operations: Counters2::new(meter, &names::BUCKET_OPERATIONS),
             bucket_duration: Histograms2::new(meter, &names::BUCKET_DURATION),
         }
@@ -262,6 +278,38 @@ impl Metrics {
     /// A compaction or a snapshot has ended.
     pub fn compaction(&self, kind: CompactionKind, outcome: Outcome) {
         self.compactions.of(kind, outcome).add(1);
+    }
+
+    /// A follower has fsynced a batch.
+    pub fn follower_batch(&self, entries: usize, bytes: usize, fsync: Duration) {
+        self.follower_fsync.record(fsync.as_secs_f64());
+        self.follower_batch_entries.record(u32::try_from(entries).unwrap_or(u32::MAX).into());
+        self.follower_written.add(u64::try_from(bytes).unwrap_or(u64::MAX));
+    }
+
+    /// The frames that a follower retains have grown or shrunk.
+    pub fn follower_retained_changed(&self, delta: i64) {
+        self.follower_retained.add(delta);
+    }
+
+    /// A session began to append, or ended to.
+    pub fn follower_streams_changed(&self, delta: i64) {
+        self.follower_streams.add(delta);
+    }
+
+    /// A seal was answered.
+    pub fn follower_seal(&self) {
+        self.follower_seals.add(1);
+    }
+
+    /// A message of an append stream was refused; `reason` is the one of its log line.
+    pub fn follower_refusal(&self, reason: &'static str) {
+        self.follower_refusals.add(1, &[KeyValue::new("reason", reason)]);
+    }
+
+    /// The disk of a follower failed.
+    pub fn follower_poisoned(&self) {
+        self.follower_poisoned.add(1);
     }
 
     /// A store operation has ended.

@@ -50,6 +50,10 @@ const WAIT_SECONDS: &[f64] = &[
     10.0, 30.0,
 ];
 
+/// Bounds for the entries of one batch.
+const BATCH_ENTRIES: &[f64] =
+    &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0];
+
 macro_rules! metrics {
     ($($id:ident: $kind:expr, $name:literal, $unit:literal, [$($attribute:literal),*], $meaning:literal;)*) => {
         $(
@@ -136,6 +140,22 @@ metrics! {
         "Bytes of LTX that recoveries brought from followers into the bucket.";
     COMPACTIONS: Kind::Counter, "holdfast.cellnode.compactions.count", "{compaction}", ["kind", "outcome"],
         "Level-1 compactions and level-9 snapshots.";
+    FOLLOWER_FSYNC: Kind::Histogram(WAIT_SECONDS), "holdfast.follower.fsync.duration.seconds", "s", [],
+        "One fsync of the journal: one batch, whatever the number of sessions.";
+    FOLLOWER_BATCH_ENTRIES: Kind::Histogram(BATCH_ENTRIES), "holdfast.follower.batch.entries.count", "{entry}", [],
+        "Entries of one batch.";
+    FOLLOWER_WRITTEN: Kind::Counter, "holdfast.follower.written.bytes", "By", [],
+        "Bytes written to the journal, padding included.";
+    FOLLOWER_RETAINED: Kind::UpDown, "holdfast.follower.retained.bytes", "By", [],
+        "Bytes of retained frames of all sessions; `holdfast log list` tells them by session.";
+    FOLLOWER_STREAMS: Kind::UpDown, "holdfast.follower.streams.count", "{stream}", [],
+        "Sessions that append now.";
+    FOLLOWER_SEALS: Kind::Counter, "holdfast.follower.seals.count", "{seal}", [],
+        "Seals answered.";
+    FOLLOWER_REFUSALS: Kind::Counter, "holdfast.follower.refusals.count", "{refusal}", ["reason"],
+        "Messages of append streams that were refused, by reason.";
+    FOLLOWER_POISONED: Kind::Counter, "holdfast.follower.poisoned.count", "{failure}", [],
+        "Writes or fsyncs that the disk failed: the process stops at the first.";
     BUCKET_OPERATIONS: Kind::Counter, "holdfast.bucket.operations.count", "{operation}", ["operation", "outcome"],
         "Store operations, by operation and outcome.";
     BUCKET_DURATION: Kind::Histogram(WAIT_SECONDS), "holdfast.bucket.operations.duration.seconds", "s", ["operation", "outcome"],

@@ -33,6 +33,12 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.cells_owned_changed(2);
     metrics.cells_resident_changed(1);
     metrics.compaction(CompactionKind::Snapshot, Outcome::Ok);
+    metrics.follower_batch(3, 4096, elapsed);
+    metrics.follower_retained_changed(10);
+    metrics.follower_streams_changed(1);
+    metrics.follower_seal();
+    metrics.follower_refusal("sealed");
+    metrics.follower_poisoned();
     metrics.bucket_operation(BucketOperation::DeleteMany, BucketOutcome::Failed, elapsed);
 }
 

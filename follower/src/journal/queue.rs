@@ -1,0 +1,153 @@
+//! What waits for the disk, bounded in bytes: whoever appends waits for room first.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use holdfast_core::follower::Ticket;
+use holdfast_types::{LogOffset, SessionId};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use super::format::Entry;
+use super::index::FramePlace;
+
+/// Bytes of one batch, beyond which the rest waits for the next; one entry may be larger.
+const BATCH_LEN_MAX: usize = 8 << 20;
+
+/// Entries of one session are fsynced.
+#[derive(Debug)]
+pub struct Completed {
+    /// The session.
+    pub session: SessionId,
+    /// The last of them.
+    pub upto: Ticket,
+    /// Where their frames stand.
+    pub frames: Vec<(LogOffset, Vec<FramePlace>)>,
+}
+
+/// How the journal has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// It has not.
+    Running,
+    /// In order: everything that was queued is fsynced.
+    Closed,
+    /// A write or an fsync failed; nothing after it is known to be on the disk.
+    Poisoned(String),
+}
+
+pub(super) struct Queue {
+    inner: Mutex<Inner>,
+    wake: Condvar,
+    room: Arc<Semaphore>,
+    room_max: usize,
+    pub(super) ends: watch::Sender<Ends>,
+}
+
+#[derive(Default)]
+struct Inner {
+    items: VecDeque<Queued>,
+    awaited: usize,
+    /// When the first item that nobody waits for came.
+    lazy_since: Option<Instant>,
+    is_closed: bool,
+}
+
+pub(super) struct Queued {
+    pub(super) entry: Entry,
+    is_awaited: bool,
+    /// Given back when the entry is fsynced.
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+pub(super) enum Taken {
+    /// Write these.
+    Items(Vec<Queued>),
+    /// Nothing came for a while.
+    Idle,
+    /// Nothing will come any more.
+    Closed,
+}
+
+impl Queue {
+    pub(super) fn new(room_max: usize) -> Self {
+        Self {
+            inner: Mutex::default(),
+            wake: Condvar::new(),
+            room: Arc::new(Semaphore::new(room_max)),
+            room_max,
+            ends: watch::Sender::new(Ends::Running),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there is room for `len` bytes.
+    pub(super) async fn room(&self, len: usize) -> OwnedSemaphorePermit {
+        let permits = u32::try_from(len.min(self.room_max)).expect("the queue is smaller than 4 GiB");
+        let room = Arc::clone(&self.room).acquire_many_owned(permits).await;
+        room.expect("the semaphore is never closed")
+    }
+
+    /// Puts an entry behind all others. After the end it goes nowhere, and is never reported as persisted.
+    pub(super) fn push(&self, entry: Entry, is_awaited: bool, room: Option<OwnedSemaphorePermit>) {
+        let mut inner = self.lock();
+        inner.items.push_back(Queued { entry, is_awaited, _room: room });
+        if is_awaited {
+            inner.awaited += 1;
+            self.wake.notify_one();
+        } else {
+            inner.lazy_since.get_or_insert_with(Instant::now);
+        }
+    }
+
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.wake.notify_all();
+    }
+
+    /// Takes what is there as soon as somebody waits for some of it, or it has waited for `lazy_max`.
+    pub(super) fn take(&self, idle_max: Duration, lazy_max: Duration) -> Taken {
+        let mut inner = self.lock();
+        let idle_at = Instant::now() + idle_max;
+        loop {
+            let now = Instant::now();
+            let lazy_at = inner.lazy_since.map(|since| since + lazy_max);
+            let is_due = inner.awaited > 0 || inner.is_closed || lazy_at.is_some_and(|at| at <= now);
+            if is_due && !inner.items.is_empty() {
+                return Taken::Items(inner.drain());
+            }
+            if inner.is_closed {
+                return Taken::Closed;
+            }
+            if now >= idle_at {
+                return Taken::Idle;
+            }
+            let until = lazy_at.map_or(idle_at, |at| at.min(idle_at));
+            let waited = self.wake.wait_timeout(inner, until - now);
+            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Inner {
+    fn drain(&mut self) -> Vec<Queued> {
+        let mut len = 0;
+        let mut batch = Vec::new();
+        while let Some(item) = self.items.front() {
+            len += item.entry.len();
+            if !batch.is_empty() && len > BATCH_LEN_MAX {
+                break;
+            }
+            let item = self.items.pop_front().expect("just seen");
+            self.awaited -= usize::from(item.is_awaited);
+            batch.push(item);
+        }
+        if self.items.is_empty() {
+            self.lazy_since = None;
+        }
+        batch
+    }
+}

@@ -1,0 +1,5 @@
+mod crashing;
+mod faults;
+mod keeping;
+mod sim_disk;
+mod support;

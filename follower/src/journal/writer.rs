@@ -1,0 +1,290 @@
+//! The thread that writes. One batch is on its way at a time: the next is begun after the fsync of the one before, which
+//! is what makes a valid batch a proof that everything before it was fsynced.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use holdfast_core::follower::{LogReplay, Ticket};
+use holdfast_types::{Incarnation, NodeName, SessionId};
+
+use super::batch::{BatchBuilder, places};
+use super::disk::{Disk, DiskFile};
+use super::format::{Entry, EntryBody};
+use super::manifest::{MANIFEST, Manifest, SPARE, SegmentRow, segment_name};
+use super::open::{BatchStats, JournalOptions};
+use super::queue::{Completed, Ends, Queue, Queued, Taken};
+use super::segments::Segments;
+
+/// How long something that nobody waits for may wait for a batch to ride on.
+const LAZY_MAX: Duration = Duration::from_secs(1);
+/// Silence after which the last batch gets a mark behind it that says that it was fsynced. Until then, bit rot in it
+/// could not be told from a torn write.
+const IDLE_MAX: Duration = Duration::from_millis(200);
+/// Pause between attempts to get a segment from a full disk.
+const FULL_PAUSE: Duration = Duration::from_secs(1);
+
+/// Tells what is fsynced. Called from the writing thread; it must not block.
+pub type Report = Box<dyn Fn(Completed) + Send>;
+
+pub(super) struct Writer {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) queue: Arc<Queue>,
+    pub(super) segments: Arc<Segments>,
+    pub(super) has_room: Arc<AtomicBool>,
+    pub(super) options: JournalOptions,
+    pub(super) incarnation: Incarnation,
+    pub(super) manifest: Manifest,
+    pub(super) next_number: u32,
+    /// What has been written of each session, for the first batch of the next segment.
+    pub(super) written: HashMap<SessionId, (NodeName, LogReplay)>,
+    pub(super) current: Current,
+    /// An allocated segment: while there is one, frames are taken; without one, what is left is for seals.
+    pub(super) spare: Option<Arc<dyn DiskFile>>,
+    /// Whether the last batch is followed by a mark.
+    pub(super) is_marked: bool,
+    /// When a spare was last asked for.
+    pub(super) last_try: Instant,
+}
+
+/// The segment that is being written.
+#[derive(Clone)]
+pub(super) struct Current {
+    pub(super) number: u32,
+    pub(super) file: Arc<dyn DiskFile>,
+    pub(super) position: u64,
+    pub(super) len: u64,
+    pub(super) sequence: u64,
+}
+
+/// Before the first segment.
+struct NoFile;
+
+impl DiskFile for NoFile {
+    fn size(&self) -> io::Result<u64> {
+        Ok(0)
+    }
+    fn write_at(&self, _: u64, _: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn sync(&self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn read_at(&self, _: u64, _: &mut [u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn forget_cached(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Current {
+    /// No segment: the first batch begins one.
+    pub(super) fn none() -> Self {
+        Self { number: 0, file: Arc::new(NoFile), position: 0, len: 0, sequence: 0 }
+    }
+}
+
+impl Writer {
+    /// Writes until the queue is closed and empty, or until the first error.
+    pub(super) fn run(mut self, report: &Report) {
+        let end = match self.serve(report) {
+            Ok(()) => Ends::Closed,
+            Err(error) => Ends::Poisoned(error.to_string()),
+        };
+        self.has_room.store(false, Ordering::Release);
+        self.queue.ends.send_replace(end);
+    }
+
+    fn serve(&mut self, report: &Report) -> io::Result<()> {
+        loop {
+            match self.queue.take(IDLE_MAX, LAZY_MAX) {
+                Taken::Items(items) => self.batch(items, report)?,
+                Taken::Idle => self.mark()?,
+                Taken::Closed => return self.mark(),
+            }
+            self.sweep()?;
+        }
+    }
+
+    fn batch(&mut self, items: Vec<Queued>, report: &Report) -> io::Result<()> {
+        let mut builder = BatchBuilder::new();
+        let relative: Vec<_> = items.iter().map(|item| builder.push(&item.entry)).collect();
+        if self.current.position + builder.span() as u64 > self.current.len {
+            self.roll(builder.span() as u64)?;
+        }
+        let (segment, begin) = (self.current.number, self.current.position);
+        let span = builder.span();
+        let fsync = self.write(builder)?;
+        (self.options.on_batch)(BatchStats { entries: items.len(), bytes: span, fsync });
+        let mut completed = BTreeMap::<SessionId, Completed>::new();
+        for (item, relative) in items.iter().zip(&relative) {
+            let Entry { session, ticket, body } = &item.entry;
+            let done = completed.entry(*session).or_insert_with(|| Completed {
+                session: *session,
+                upto: Ticket::default(),
+                frames: Vec::new(),
+            });
+            done.upto = *ticket;
+            if let EntryBody::Frames(frames) = body {
+                let places = places(segment, begin, relative);
+                self.segments.retain(places.iter().copied());
+                done.frames.push((frames.first().expect("an entry has frames").offset, places));
+            }
+            self.note(&item.entry);
+        }
+        completed.into_values().for_each(report);
+        Ok(())
+    }
+
+    /// Keeps the summary that the next segment begins with.
+    fn note(&mut self, entry: &Entry) {
+        let log_entry = entry.log_entry();
+        let written = match &entry.body {
+            EntryBody::Note { node, .. } => {
+                self.written.entry(entry.session).or_insert_with(|| (node.clone(), LogReplay::default()))
+            }
+            EntryBody::Frames(_) => {
+                self.written.get_mut(&entry.session).expect("frames come after an adoption")
+            }
+        };
+        written.1.apply(entry.ticket, &log_entry);
+        if written.1.is_forgotten() {
+            self.written.remove(&entry.session);
+        }
+    }
+
+    /// Writes a batch that fits and fsyncs it; gives the time of the fsync.
+    fn write(&mut self, builder: BatchBuilder) -> io::Result<Duration> {
+        let Current { number, file, position, sequence, .. } = &mut self.current;
+        let (span, is_mark) = (builder.span() as u64, builder.is_mark());
+        builder.write(&**file, (*number, *position), *sequence, self.incarnation)?;
+        let begin = Instant::now();
+        file.sync()?;
+        *position += span;
+        *sequence += 1;
+        self.is_marked = is_mark;
+        Ok(begin.elapsed())
+    }
+
+    fn mark(&mut self) -> io::Result<()> {
+        let mark = BatchBuilder::new();
+        if self.is_marked || self.current.position + mark.span() as u64 > self.current.len {
+            return Ok(());
+        }
+        self.write(mark).map(|_| ())
+    }
+
+    /// Goes on in a new segment, which has room for a batch of `span` bytes and begins with all that is known. The manifest
+    /// names it when that is fsynced: a crash before leaves things as they were.
+    pub(super) fn roll(&mut self, span: u64) -> io::Result<()> {
+        let mut first = BatchBuilder::new();
+        for (session, (node, replay)) in &self.written {
+            let (ticket, entry) = replay.carried();
+            let body = EntryBody::Note { node: node.clone(), entry };
+            first.push(&Entry { session: *session, ticket, body });
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        let (file, len) = self.allocate(number, first.span() as u64 + span)?;
+        let next = Current { number, file: Arc::clone(&file), position: 0, len, sequence: 0 };
+        let before = std::mem::replace(&mut self.current, next);
+        self.write(first)?;
+        if let Some(row) = self.manifest.segments.last_mut().filter(|row| row.end.is_none()) {
+            row.end = Some(before.position);
+        }
+        self.manifest.segments.push(SegmentRow { number, end: None });
+        self.disk.replace(MANIFEST, &self.manifest.encode())?;
+        self.segments.add(number, file, false);
+        self.segments.close(before.number);
+        self.prepare_spare()
+    }
+
+    /// A file of at least `len` bytes for a new segment. On a full disk it waits.
+    fn allocate(&mut self, number: u32, len: u64) -> io::Result<(Arc<dyn DiskFile>, u64)> {
+        let name = segment_name(number);
+        loop {
+            if len <= self.options.segment_len
+                && let Some(spare) = self.spare.take()
+            {
+                self.disk.rename(SPARE, &name)?;
+                self.disk.sync_names()?;
+                return Ok((spare, self.options.segment_len));
+            }
+            let len = len.max(self.options.segment_len);
+            match self.disk.create(&name, len) {
+                Ok(file) => {
+                    self.disk.sync_names()?;
+                    return Ok((file, len));
+                }
+                Err(error) if error.kind() == io::ErrorKind::StorageFull => self.wait_for_space(&error)?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn wait_for_space(&mut self, error: &io::Error) -> io::Result<()> {
+        self.has_room.store(false, Ordering::Release);
+        tracing::error!(%error, "the disk has no room for a segment; nothing is written until there is");
+        thread::sleep(FULL_PAUSE);
+        self.sweep()
+    }
+
+    /// Allocates the next segment beforehand. Without one frames are refused, so that seals have the rest of this one.
+    pub(super) fn prepare_spare(&mut self) -> io::Result<()> {
+        if self.spare.is_none() {
+            match self.disk.create(SPARE, self.options.segment_len) {
+                Ok(file) => {
+                    self.disk.sync_names()?;
+                    self.spare = Some(file);
+                }
+                Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                    if self.has_room.load(Ordering::Acquire) {
+                        tracing::error!(%error, "the disk is full; frames are refused, seals and reads go on");
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let had_room = self.has_room.swap(self.spare.is_some(), Ordering::AcqRel);
+        if !had_room && self.spare.is_some() {
+            tracing::info!("the disk has room for frames");
+        }
+        Ok(())
+    }
+
+    /// Gives up the segments that hold nothing retained: every later one begins with all else that they say.
+    fn sweep(&mut self) -> io::Result<()> {
+        let dead = self.segments.take_dead();
+        if !dead.is_empty() {
+            self.manifest.segments.retain(|row| !dead.contains(&row.number));
+            self.disk.replace(MANIFEST, &self.manifest.encode())?;
+            for number in dead {
+                self.give_up(&segment_name(number))?;
+            }
+            self.disk.sync_names()?;
+        }
+        if self.spare.is_none() && self.last_try.elapsed() >= FULL_PAUSE {
+            self.last_try = Instant::now();
+            self.prepare_spare()?;
+        }
+        Ok(())
+    }
+
+    /// Its space is the next segment's, if there is none yet.
+    fn give_up(&mut self, name: &str) -> io::Result<()> {
+        if self.spare.is_none() {
+            let file = self.disk.open(name)?;
+            if file.size()? == self.options.segment_len {
+                self.disk.rename(name, SPARE)?;
+                self.spare = Some(file);
+                self.has_room.store(true, Ordering::Release);
+                return Ok(());
+            }
+        }
+        self.disk.remove(name)
+    }
+}

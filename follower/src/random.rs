@@ -1,0 +1,29 @@
+//! Fresh randomness for identities.
+
+use holdfast_types::{Incarnation, SessionId, WriteId};
+
+fn bits() -> u128 {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).expect("the operating system has randomness");
+    u128::from_le_bytes(bytes)
+}
+
+/// A new process life.
+pub(crate) fn session_id() -> SessionId {
+    SessionId::from_bits(bits())
+}
+
+/// A new write.
+pub(crate) fn write_id() -> WriteId {
+    WriteId::from_bits(bits())
+}
+
+/// A new log directory.
+pub(crate) fn incarnation() -> Incarnation {
+    Incarnation::from_bits(bits())
+}
+
+/// Jitter.
+pub(crate) fn byte() -> u8 {
+    bits().to_le_bytes()[0]
+}
