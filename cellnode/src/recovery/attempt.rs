@@ -16,7 +16,7 @@ use holdfast_core::store::{Answer, Guard};
 use holdfast_records::{Key, NodeLogRecord, Record};
 use holdfast_rpc::follower::LogName;
 use holdfast_types::{LogOffset, SessionId};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::gather::{Gather, gather};
@@ -44,6 +44,8 @@ pub(super) struct Tools {
     pub(super) records: Arc<dyn Bucket>,
     pub(super) bulk: Arc<dyn Bucket>,
     pub(super) witness: Arc<dyn LogWitness>,
+    /// Bounds the gatherings at once.
+    pub(super) gatherings: Arc<Semaphore>,
 }
 
 /// A gathering under way; ended when dropped.
@@ -134,14 +136,19 @@ impl Attempt<'_> {
     }
 
     fn gather(&mut self, member: MemberId, (start, end): (LogOffset, LogOffset), is_whole: bool) {
-        let Tools { bulk, witness, .. } = self.tools;
+        let Tools { bulk, witness, gatherings, .. } = self.tools;
         tracing::info!(
             log = %self.log, follower = %member.follower, %start, %end, is_whole,
             "what only followers hold of a dead session goes to the bucket"
         );
         let (sender, done_below) = watch::channel(start);
         let what = Gather { log: self.log.clone(), member, start, end, is_whole };
-        let task = tokio::spawn(gather(Arc::clone(witness), Arc::clone(bulk), what, sender));
+        let gatherings = Arc::clone(gatherings);
+        let gathering = gather(Arc::clone(witness), Arc::clone(bulk), what, sender);
+        let task = tokio::spawn(async move {
+            let _permit = gatherings.acquire().await.expect("the semaphore is never closed");
+            gathering.await
+        });
         self.gathering = Some(Gathering { task, done_below });
     }
 }

@@ -11,7 +11,7 @@ use holdfast_core::recovery::RecoveryOutcome;
 use holdfast_rpc::follower::LogName;
 use holdfast_telemetry::{RecoveryResult, metrics};
 use holdfast_types::{CellName, SessionId};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 use super::attempt::{Tools, attempt, blocked_text};
@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const REPEAT_AFTER: Duration = Duration::from_secs(30);
 /// Longest wait for followers to forget what was recovered: they find out by themselves.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Gatherings at once: each holds up to 128 MiB.
+const GATHERINGS_MAX: usize = 2;
 /// Cells whose hold-up is remembered for answers.
 const HELD_UP_MAX: usize = 10_000;
 
@@ -74,7 +76,8 @@ impl Recoveries {
     #[must_use]
     pub fn new(parts: RecoveryParts) -> Self {
         let RecoveryParts { claimant, records, bulk, witness, retry } = parts;
-        let tools = Tools { claimant, records, bulk, witness };
+        let gatherings = Arc::new(Semaphore::new(GATHERINGS_MAX));
+        let tools = Tools { claimant, records, bulk, witness, gatherings };
         let inner = Inner {
             tools,
             retry,

@@ -25,8 +25,8 @@ const INTERVAL: Duration = Duration::from_secs(30);
 const LEASE_TTL_MS: u64 = 90_000;
 /// How long the lease's write may take, in milliseconds.
 const WRITE_DEADLINE_MS: u64 = 5_000;
-/// Recoveries at once. Each holds up to 128 MiB.
-const RECOVERIES_MAX: usize = 2;
+/// Recoveries at once: most of their time is a wait for followers that may not answer.
+const RECOVERIES_MAX: usize = 16;
 /// Rows of one page of a listing.
 const PAGE: usize = 1_000;
 /// Records read at once.
