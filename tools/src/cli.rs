@@ -9,7 +9,7 @@ use holdfast_telemetry::program::causes;
 use holdfast_telemetry::{LogFormat, TelemetryOptions};
 
 use crate::output::Output;
-use crate::{bench, bucket, cell, dev, diagnose, node, token};
+use crate::{bench, bucket, cell, dev, diagnose, log, node, token};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -50,6 +50,9 @@ enum Command {
     /// List nodes, and drain one.
     #[command(subcommand)]
     Node(node::Node),
+    /// Look at the node logs of sessions, and recover those of dead ones.
+    #[command(subcommand)]
+    Log(log::Log),
     /// Check a store, or serve a directory as one.
     #[command(subcommand)]
     Bucket(bucket::BucketCommand),
@@ -85,12 +88,12 @@ pub fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> Result<u8> {
-    let Cli { json, log, log_format, command } = cli;
+    let Cli { json, log: log_filter, log_format, command } = cli;
     let telemetry = holdfast_telemetry::init(TelemetryOptions {
         service_name: "holdfast".into(),
         instance: std::process::id().to_string(),
         log_format,
-        log_filter: log,
+        log_filter,
     })?;
     let output = Output::new(json);
     let result = match command {
@@ -98,6 +101,7 @@ async fn run(cli: Cli) -> Result<u8> {
         Command::Diagnose(diagnose) => diagnose.run(output).await.map(|()| 0),
         Command::Cell(cell) => cell.run(output).await.map(|()| 0),
         Command::Node(node) => node.run(output).await.map(|()| 0),
+        Command::Log(log) => log.run(output).await.map(|()| 0),
         Command::Bucket(bucket) => bucket.run(output).await.map(|()| 0),
         Command::Token(token) => token.run(output).await.map(|()| 0),
         Command::Bench(bench) => bench.run(output).await.map(|()| 0),

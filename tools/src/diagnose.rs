@@ -2,6 +2,7 @@
 //! writes nothing but the probe's own objects.
 
 mod check;
+mod logs;
 mod nodes;
 mod store;
 
@@ -49,6 +50,10 @@ impl Diagnose {
             }
         };
         checks.extend(nodes(fleet, &leases).await?);
+        match logs::logs(&buckets, &leases).await {
+            Ok(logs) => checks.extend(logs),
+            Err(error) => checks.push(Check::new(Status::Fault, "node logs", causes(&error))),
+        }
         let faults: Vec<String> = checks
             .iter()
             .filter(|check| check.status == Status::Fault)

@@ -11,6 +11,7 @@ mod cli;
 mod dev;
 mod diagnose;
 mod fleet;
+mod log;
 mod node;
 mod output;
 mod peers;

@@ -88,9 +88,16 @@ pub fn fresh_session() -> Result<SessionId> {
 /// # Errors
 /// The bucket holds no fleet, or cannot be read.
 pub async fn client(buckets: &Buckets) -> Result<CellClient> {
+    Ok(CellClient::new(identity(buckets).await?))
+}
+
+/// A certificate of the fleet for this tool.
+///
+/// # Errors
+/// As [`client`].
+pub async fn identity(buckets: &Buckets) -> Result<ProcessIdentity> {
     let fleet = identity::load(&*buckets.records).await?;
-    let identity = ProcessIdentity::new(fleet, Role::Tools, "holdfast", fresh_session()?)?;
-    Ok(CellClient::new(identity))
+    Ok(ProcessIdentity::new(fleet, Role::Tools, "holdfast", fresh_session()?)?)
 }
 
 /// Where a lease's holder listens.

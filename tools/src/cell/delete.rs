@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::owners;
 use crate::args::open_existing;
+use crate::log::recoveries;
 use crate::output::{Output, count};
 use crate::peers::{self, CLOCK_SKEW_MAX_MS};
 use crate::progress;
@@ -77,7 +78,7 @@ impl Delete {
 
 /// Claims the cell's next epoch as its purge; a live owner is asked to give the cell up first.
 async fn purge(buckets: &Buckets, cell: &CellName) -> Result<(Epoch, Previous)> {
-    let owners = owners(buckets);
+    let owners = owners(buckets).recovering(recoveries(buckets).await?);
     let spinner = progress::spinner(format!("claiming `{cell}`"));
     let mut refusal = None;
     let mut outcome = owners.claim(cell, operator()?, Intent::Purge).await;
@@ -104,7 +105,7 @@ async fn purge(buckets: &Buckets, cell: &CellName) -> Result<(Epoch, Previous)> 
                 PROTOCOL.max
             ),
             ClaimOutcome::Failed(failure) => {
-                refusal = Some(anyhow!("{failure}"));
+                refusal = Some(anyhow!("{}", owners.hold_up(cell).unwrap_or_else(|| failure.to_string())));
                 tokio::time::sleep(PAUSE).await;
                 owners.claim(cell, operator()?, Intent::Purge).await
             }
