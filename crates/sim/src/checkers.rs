@@ -4,17 +4,27 @@
 pub mod chain;
 pub mod clients;
 pub mod durability;
+pub mod facts;
 pub mod fence;
 pub mod ownership;
+pub mod proof;
 pub mod purge;
+pub mod recovery;
+pub mod release;
+pub mod seal;
 pub mod takeover;
 
 use chain::ChainChecker;
 use clients::ClientsChecker;
 use durability::DurabilityChecker;
+use facts::LogFacts;
 use fence::FenceChecker;
 use ownership::OwnershipChecker;
+use proof::ProofChecker;
 use purge::PurgeChecker;
+use recovery::{ClaimChecker, CoverageChecker, LossChecker};
+use release::ReleaseChecker;
+use seal::SealChecker;
 use takeover::TakeoverChecker;
 
 /// All checkers of a run.
@@ -32,6 +42,20 @@ pub struct Checkers {
     pub fence: FenceChecker,
     /// A purge's old content never reappears.
     pub purge: PurgeChecker,
+    /// What is true of node logs.
+    pub facts: LogFacts,
+    /// INV-LOG-1.
+    pub proof: ProofChecker,
+    /// INV-LOG-2.
+    pub seal: SealChecker,
+    /// INV-LOG-3.
+    pub release: ReleaseChecker,
+    /// INV-REC-1.
+    pub claim: ClaimChecker,
+    /// INV-REC-2.
+    pub coverage: CoverageChecker,
+    /// INV-REC-3.
+    pub loss: LossChecker,
     /// What clients may expect of the answers that they got.
     pub clients: ClientsChecker,
 }

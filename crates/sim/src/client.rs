@@ -39,6 +39,21 @@ impl World {
         self.after(PATIENCE_MS, Event::Impatience(client, id));
     }
 
+    /// Something is under way on a node: a handler there writes right now.
+    pub(crate) fn provoke(&mut self, index: usize) {
+        if !self.plan.has_adversary || self.quiescence.is_some() || !self.rng.chance(400) {
+            return;
+        }
+        for _ in 0..self.rng.within(1, 4) {
+            let cell = Cell(self.rng.byte() % self.plan.cells);
+            let (id, op) = (self.name(), self.new_op());
+            let began_ms = self.now;
+            let request = Request { id, asker: Asker::Adversary, cell, ask: Ask::Write(op), began_ms };
+            let delay = self.rng.below(120);
+            self.after(delay, Event::Node(index, None, NodeEvent::Request(request)));
+        }
+    }
+
     /// Sends a request on its way.
     pub(crate) fn send(&mut self, index: usize, request: Request) {
         self.trace.line(self.now, format_args!("{request:?} to n{index}"));
@@ -62,6 +77,7 @@ impl World {
         match request.asker {
             Asker::Client(client) => self.on_client_response(client, request, &outcome),
             Asker::Operator => self.on_operator_response(request, &outcome),
+            Asker::Adversary => {}
             Asker::Probe => self.on_probed(request.cell, &outcome),
         }
         Ok(())

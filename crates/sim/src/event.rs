@@ -1,9 +1,12 @@
 //! What the world has in store: everything that happens does so as one of these, at a time and in an order that the
 //! seed decides.
 
+use holdfast_core::ensemble::EnsembleProof;
 use holdfast_types::{Epoch, NodeName, SessionId};
 
 use crate::bucket::{Cell, OpId};
+use crate::follower::{FollowerInput, Told};
+use crate::network::Way;
 
 /// Names a call to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +25,8 @@ pub enum Asker {
     Operator,
     /// The last reads of a run.
     Probe,
+    /// A handler that writes at the worst moment.
+    Adversary,
 }
 
 /// What a request asks for.
@@ -78,11 +83,15 @@ pub enum Timer {
     OutputDeadline(Cell, Stay),
     /// A drain takes too long.
     DrainPatience,
+    /// The node log wants to know that time passes.
+    LogTick,
+    /// Dead sessions are looked for.
+    Sweep,
 }
 
 /// What a process gets to see.
 #[derive(Clone, Debug)]
-pub enum NodeEvent {
+pub(crate) enum NodeEvent {
     /// The store's answer.
     Answer {
         /// To this call.
@@ -96,15 +105,31 @@ pub enum NodeEvent {
     Timer(Timer),
     /// A request.
     Request(Request),
+    /// The node log proved frames.
+    Proved(EnsembleProof),
+    /// What gates may wait for has changed.
+    Pace,
+    /// A follower answered a recoverer.
+    Told(u64, Told),
+    /// It did not in time.
+    AskGiveUp(u64),
 }
 
 /// Something that happens.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub(crate) enum Event {
     /// The store applies a call.
     Apply(CallId),
     /// A process sees something; requests reach whichever session is there.
     Node(usize, Option<SessionId>, NodeEvent),
+    /// A follower sees something; what recoverers ask reaches whichever process is there.
+    Follower(usize, Option<u64>, FollowerInput),
+    /// The next message of a link arrives.
+    Deliver(u64, Way),
+    /// A follower's process is started.
+    StartFollower(usize),
+    /// A stopped follower is continued.
+    ContinueFollower(usize),
     /// A response reaches its asker.
     Response(Request, Outcome),
     /// A client sends its next request.

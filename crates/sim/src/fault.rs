@@ -9,6 +9,8 @@ use crate::scenario::Fault;
 use crate::violation::Violation;
 use crate::world::World;
 
+mod followers;
+
 /// How long a drain may take before the process ends anyway.
 const DRAIN_PATIENCE_MS: u64 = 8_000;
 
@@ -32,8 +34,9 @@ impl World {
 
     fn strike(&mut self, fault: Fault) -> Result<(), Violation> {
         let index = self.rng.index(self.nodes.len());
+        let follower = if self.followers.is_empty() { 0 } else { self.rng.index(self.followers.len()) };
         let cell = Cell(self.rng.byte() % self.plan.cells);
-        self.trace.line(self.now, format_args!("fault {fault:?} n{index} {cell:?}"));
+        self.trace.line(self.now, format_args!("fault {fault:?} n{index} f{follower} {cell:?}"));
         match fault {
             Fault::Crash => self.crash(index),
             Fault::Pause => self.pause(index),
@@ -55,6 +58,7 @@ impl World {
                 let off = self.plan.wall_off_ms_max;
                 self.nodes[index].clock.wall_ahead_ms = wall_ahead(&mut self.rng, off);
             }
+            _ => self.strike_followers(fault, index, follower),
         }
         Ok(())
     }

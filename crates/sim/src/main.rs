@@ -8,7 +8,7 @@ use holdfast_core::mutant;
 use holdfast_sim::run::run;
 use holdfast_sim::scenario::{self, Scenario};
 
-/// Seeded simulation of the ownership, lease, gate and restore machines.
+/// Seeded simulation of the core: ownership, leases, gates, node logs, followers, recovery and restores.
 #[derive(Debug, Parser)]
 struct Options {
     /// The first seed.
@@ -46,6 +46,7 @@ fn main() -> ExitCode {
 }
 
 fn run_seeds(options: &Options, scenario: Scenario) -> u64 {
+    let (mut frames, mut ensembles, mut proofs, mut recovered) = (0, 0, 0, 0);
     let (mut events, mut acknowledged, mut takeovers, mut fences, mut purges, mut violations) =
         (0, 0, 0, 0, 0, 0);
     for seed in options.seed..options.seed + options.seeds {
@@ -55,6 +56,10 @@ fn run_seeds(options: &Options, scenario: Scenario) -> u64 {
         takeovers += summary.takeovers;
         fences += summary.fences;
         purges += summary.purges;
+        frames += summary.frames;
+        ensembles += summary.ensembles;
+        proofs += summary.proofs;
+        recovered += summary.recovered;
         if let Some(violation) = &summary.violation {
             violations += 1;
             let mutant = options.mutant.as_ref().map(|name| format!(" --mutant {name}")).unwrap_or_default();
@@ -65,7 +70,8 @@ fn run_seeds(options: &Options, scenario: Scenario) -> u64 {
     }
     println!(
         "{}: {} seeds, {events} events, {acknowledged} acknowledged writes, {takeovers} takeovers, {fences} \
-         fences, {purges} purges, {violations} violations",
+         fences, {purges} purges, {frames} frames, {ensembles} ensembles, {proofs} proofs, {recovered} recoveries, \
+         {violations} violations",
         scenario.to_possible_value().expect("every scenario has a name").get_name(),
         options.seeds
     );

@@ -3,11 +3,15 @@
 
 mod activation;
 mod claiming;
+mod gathering;
 mod intake;
 mod leasing;
 mod leaving;
+mod links;
+mod log;
 mod plan;
 mod purging;
+mod recovering;
 mod residency;
 mod restore;
 mod serving;
@@ -20,6 +24,8 @@ use holdfast_core::ownership::Protocol;
 use holdfast_types::{Incarnation, Millis, NodeName, Position, SessionId, Txid};
 
 pub(crate) use leaving::Closing;
+pub(crate) use log::LogShell;
+pub(crate) use recovering::{Asking, Recovering, RecoveryStep};
 pub(crate) use residency::Residency;
 pub(crate) use settle::Settle;
 
@@ -27,6 +33,7 @@ use crate::bucket::{Cell, OpId, Reply};
 use crate::clock::NodeClock;
 use crate::event::{Event, NodeEvent, Outcome, Request, Stay, Timer};
 use crate::fault::wall_ahead;
+use crate::follower::{FollowerPurpose, Told};
 use crate::rng::Rng;
 use crate::scenario::Plan;
 use crate::violation::Violation;
@@ -46,6 +53,20 @@ pub(crate) enum Purpose {
     LeaseSettle,
     /// A step of a cell's stay.
     Cell(Cell, Stay, Step),
+    /// A write of the session's log record, or its read-back.
+    LogSettle,
+    /// The node log's own read of its record.
+    LogRead,
+    /// The followers' leases.
+    FollowersRead,
+    /// A step of a run of a dead session's recovery.
+    Recovery(SessionId, u64, RecoveryStep),
+    /// A sweep's read of all log records.
+    SweepLogs,
+    /// A sweep's read of the lease of a session's node, and the wall clock before it began.
+    SweepLease(NodeName, SessionId, Millis),
+    /// A follower's.
+    Follower(FollowerPurpose),
 }
 
 /// A step of a cell's stay that waits for the store.
@@ -112,6 +133,12 @@ pub(crate) struct Process {
     pub(crate) authority_until: Millis,
     pub(crate) cells: BTreeMap<Cell, Slot>,
     pub(crate) is_draining: bool,
+    /// From the first confirmation of the lease on.
+    pub(crate) log: Option<LogShell>,
+    /// By the dead session.
+    pub(crate) recoveries: BTreeMap<SessionId, Recovering>,
+    /// Questions to followers that have not been answered.
+    pub(crate) asking: BTreeMap<u64, Asking>,
 }
 
 /// A cell's stay in a process.
@@ -130,6 +157,8 @@ pub(crate) enum Phase {
     Restoring(Box<restore::Restoring>),
     Opening(activation::Opening),
     Serving(Box<Residency>),
+    /// Given up; what the node log took of it goes on to the bucket.
+    Settling(Box<Residency>),
     Releasing(leaving::Releasing),
     Purging(purging::Purging),
 }
@@ -181,6 +210,10 @@ impl World {
             NodeEvent::GiveUp(call) => self.on_answer(index, call, true)?,
             NodeEvent::Timer(timer) => self.on_timer(index, timer)?,
             NodeEvent::Request(request) => self.on_request(index, request)?,
+            NodeEvent::Proved(proof) => self.on_proved(index, proof)?,
+            NodeEvent::Pace => self.on_pace(index)?,
+            NodeEvent::Told(rpc, told) => self.on_told(index, rpc, told)?,
+            NodeEvent::AskGiveUp(rpc) => self.on_told(index, rpc, Told::Unreachable)?,
         }
         if self.plan.step_crash_ppm > 0
             && self.quiescence.is_none()
@@ -207,6 +240,17 @@ impl World {
                 let Some(slot) = self.take_slot(index, cell, stay) else { return Ok(()) };
                 self.on_step(index, cell, slot, step, reply)
             }
+            Purpose::LogSettle => self.on_log_settle(index, reply),
+            Purpose::LogRead => self.on_log_read(index, reply),
+            Purpose::FollowersRead => self.on_followers_read(index, reply),
+            Purpose::Recovery(session, run, step) => {
+                self.on_recovery_reply(index, (session, run, step), reply)
+            }
+            Purpose::SweepLogs => self.on_swept(index, reply),
+            Purpose::SweepLease(node, session, asked_at) => {
+                self.on_swept_lease(index, (node, session, asked_at), reply)
+            }
+            Purpose::Follower(_) => unreachable!("a follower's call"),
         }
     }
 
@@ -245,6 +289,8 @@ impl World {
                 let Some(slot) = self.take_slot(index, cell, stay) else { return Ok(()) };
                 self.on_output_deadline(index, cell, slot)
             }
+            Timer::LogTick => self.on_log_tick(index),
+            Timer::Sweep => self.on_sweep(index),
             Timer::DrainPatience => {
                 let delay = self.rng.within(200, 2_000);
                 self.end_process(index);
@@ -298,6 +344,9 @@ impl World {
         self.nodes[index].is_pause_armed = false;
         self.nodes[index].deferred.clear();
         self.checkers.fence.on_stop(process.session);
+        self.break_connections(|connection| {
+            connection.node == index && connection.session == process.session
+        });
         for (cell, slot) in process.cells {
             let local = match slot.phase {
                 Phase::Serving(residency) => residency.into_local_file(),

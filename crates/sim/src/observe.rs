@@ -1,10 +1,12 @@
 //! What the checkers see of the store: each write that took place.
 
+use holdfast_core::log_record::{LogRecord, MemberId};
 use holdfast_core::ownership::{OwnerState, OwnerView};
 
-use holdfast_types::Txid;
+use holdfast_types::{NodeName, SessionId, Txid};
 
 use crate::bucket::{Body, Cell, Change, Key, Level};
+use crate::journal::JournalEntry;
 use crate::violation::{Violation, require};
 use crate::world::World;
 
@@ -25,10 +27,42 @@ impl World {
                         self.checkers.durability.on_landed(*cell, *epoch, txid, change.serial);
                     }
                 }
+                for txid in txids(*min, *max) {
+                    self.checkers.facts.on_stored(*cell, *epoch, txid);
+                }
                 never_other_bytes(change, before.as_ref(), after)
+            }
+            (Key::Log(_, session), _, Body::Log(record)) => {
+                let is_declared = self.bucket.peek(&Key::Loss(*session)).is_some();
+                self.checkers.loss.on_record(record, is_declared)?;
+                self.checkers.coverage.on_record(&mut self.checkers.facts, record)?;
+                self.checkers.proof.on_record(&mut self.checkers.facts, record)
             }
             (Key::Opener(..), before, after) => never_other_bytes(change, before.as_ref(), after),
             _ => Ok(()),
+        }
+    }
+
+    /// Shows the checkers what a follower's disk has for certain now.
+    pub(crate) fn observe_fsynced(
+        &mut self,
+        member: &MemberId,
+        entries: &[JournalEntry],
+    ) -> Result<(), Violation> {
+        for JournalEntry { session, entry, frames, .. } in entries {
+            self.checkers.seal.on_fsynced(member, *session, entry)?;
+            for frame in frames {
+                self.checkers.facts.on_fsynced(member, *session, frame.offset);
+            }
+        }
+        Ok(())
+    }
+
+    /// A session's log record as the bucket has it; for checkers, never for nodes.
+    pub(crate) fn log_record(&self, node: &NodeName, session: SessionId) -> Option<LogRecord> {
+        match self.bucket.peek(&Key::Log(node.clone(), session)) {
+            Some(Body::Log(record)) => Some(record.clone()),
+            _ => None,
         }
     }
 
@@ -40,6 +74,11 @@ impl World {
         serial: u64,
     ) -> Result<(), Violation> {
         self.checkers.ownership.on_written(cell, before, after)?;
+        let log = before.and_then(|before| self.log_record(&before.node, before.session));
+        self.checkers.claim.on_written(before, after, log.as_ref())?;
+        if after.state == OwnerState::Released {
+            self.checkers.durability.on_released(cell, after.epoch)?;
+        }
         let is_claim = before.is_none_or(|before| before.epoch != after.epoch);
         if is_claim {
             self.checkers.durability.on_claim_applied(cell, after.epoch, after.floor, serial);

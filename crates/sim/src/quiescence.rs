@@ -1,11 +1,14 @@
 //! The end of a run: faults stop, processes go on or all start anew, and each cell is read once more. Then everything
-//! that was ever acknowledged must be there, every cell must answer and every name must have its lease, in bounded time.
+//! that was ever acknowledged must be there, every cell must answer, every name must have its lease and every dead
+//! session must be recovered, in bounded time. Except where no disk is left to recover from: that must stay so.
 
 use std::collections::BTreeSet;
 
-use holdfast_types::NodeName;
+use holdfast_core::log_record::{LogRecord, LogState, MemberId};
+use holdfast_core::ownership::OwnerState;
+use holdfast_types::{NodeName, SessionId};
 
-use crate::bucket::Cell;
+use crate::bucket::{Body, Cell, Key};
 use crate::event::{Ask, Asker, Event, Outcome, Request};
 use crate::violation::Violation;
 use crate::weather::Weather;
@@ -15,6 +18,8 @@ use crate::world::World;
 /// lease, and a claim.
 const PATIENCE_MS: u64 = 120_000;
 const PROBE_EVERY_MS: u64 = 400;
+/// How long a run goes on where cells cannot come back.
+const BLOCKED_FOR_MS: u64 = 25_000;
 
 /// Which cells have not answered yet.
 #[derive(Clone, Debug)]
@@ -22,14 +27,18 @@ pub(crate) struct Quiescence {
     silent: BTreeSet<Cell>,
     /// Names whose node has not been seen with a lease.
     absent: BTreeSet<NodeName>,
+    /// Dead sessions whose logs are not sealed and could be.
+    unrecovered: Vec<SessionId>,
     until_ms: u64,
+    not_before_ms: u64,
 }
 
 impl Quiescence {
     /// Whether all have answered.
     #[must_use]
-    pub(crate) fn is_over(&self) -> bool {
-        self.silent.is_empty() && self.absent.is_empty()
+    pub(crate) fn is_over(&self, now: u64) -> bool {
+        let is_quiet = self.silent.is_empty() && self.absent.is_empty() && self.unrecovered.is_empty();
+        is_quiet && now >= self.not_before_ms
     }
 }
 
@@ -48,9 +57,19 @@ impl World {
             self.after(delay, Event::Continue(index));
             self.after(delay, Event::Start(index));
         }
+        for index in 0..self.followers.len() {
+            self.followers[index].slow_until_ms = 0;
+            self.followers[index].full_until_ms = 0;
+            let delay = self.rng.within(20, 1_500);
+            self.after(delay, Event::ContinueFollower(index));
+            self.after(delay, Event::StartFollower(index));
+        }
+        self.plan.link_slow = 0;
         let silent = (0..self.plan.cells).map(Cell).collect();
         let absent = self.nodes.iter().map(|node| node.name.clone()).collect();
-        self.quiescence = Some(Quiescence { silent, absent, until_ms: self.now + PATIENCE_MS });
+        let (until_ms, not_before_ms) = (self.now + PATIENCE_MS, self.now + PROBE_EVERY_MS);
+        let unrecovered = Vec::new();
+        self.quiescence = Some(Quiescence { silent, absent, unrecovered, until_ms, not_before_ms });
         self.after(PROBE_EVERY_MS, Event::Probe);
         Ok(())
     }
@@ -59,14 +78,24 @@ impl World {
         let present =
             self.nodes.iter().filter(|node| node.session().is_some_and(|of| self.has_authority(of)));
         let present: Vec<NodeName> = present.map(|node| node.name.clone()).collect();
+        let unrecovered = self.unrecovered();
+        let blocked = self.blocked_cells();
         let Some(quiescence) = &mut self.quiescence else { return Ok(()) };
+        quiescence.unrecovered = unrecovered;
+        if !blocked.is_empty() {
+            // Long enough to see that nobody gets past it.
+            let began_ms = quiescence.until_ms - PATIENCE_MS;
+            quiescence.not_before_ms = began_ms + BLOCKED_FOR_MS;
+            quiescence.silent.retain(|cell| !blocked.contains(cell));
+        }
         quiescence.absent.retain(|name| !present.contains(name));
         let silent: Vec<Cell> = quiescence.silent.iter().copied().collect();
         if self.now >= quiescence.until_ms {
             let absent: Vec<NodeName> = quiescence.absent.iter().cloned().collect();
-            self.checkers.clients.on_patience_over(&silent, &absent)?;
+            let unrecovered = quiescence.unrecovered.clone();
+            self.checkers.clients.on_patience_over(&silent, &absent, &unrecovered)?;
         }
-        for cell in silent {
+        for cell in silent.into_iter().chain(blocked) {
             let index = self.rng.index(self.nodes.len());
             let id = self.name();
             let request = Request { id, asker: Asker::Probe, cell, ask: Ask::Read, began_ms: self.now };
@@ -74,6 +103,49 @@ impl World {
         }
         self.after(PROBE_EVERY_MS, Event::Probe);
         Ok(())
+    }
+
+    fn is_alive(&self, session: SessionId) -> bool {
+        self.nodes.iter().any(|node| node.session() == Some(session))
+    }
+
+    /// Whether no member of the ensemble that a recovery would ask has its disk whole: then only a person ends it.
+    fn is_blocked_for_good(&self, record: &LogRecord) -> bool {
+        let has_disk = |member: &MemberId| {
+            self.followers.iter().any(|follower| &follower.member() == member && !follower.disk.is_damaged())
+        };
+        let members = record.witnesses().map_or(&[][..], |ensemble| &ensemble.members);
+        record.state != LogState::Sealed && !members.is_empty() && !members.iter().any(has_disk)
+    }
+
+    fn unsealed_logs(&self) -> impl Iterator<Item = &LogRecord> {
+        let logs = self.bucket.objects().filter_map(|(_, body)| match body {
+            Body::Log(record) if record.state != LogState::Sealed => Some(record),
+            _ => None,
+        });
+        logs.filter(|record| !self.is_alive(record.session))
+    }
+
+    fn unrecovered(&self) -> Vec<SessionId> {
+        let waiting = self.unsealed_logs().filter(|record| !self.is_blocked_for_good(record));
+        waiting.map(|record| record.session).collect()
+    }
+
+    /// Cells whose last owner's log cannot be recovered.
+    fn blocked_cells(&self) -> BTreeSet<Cell> {
+        let blocked: BTreeSet<SessionId> = self
+            .unsealed_logs()
+            .filter(|record| self.is_blocked_for_good(record))
+            .map(|record| record.session)
+            .collect();
+        let owned =
+            (0..self.plan.cells).map(Cell).filter(|cell| match self.bucket.peek(&Key::Owner(*cell)) {
+                Some(Body::Owner(owner)) => {
+                    owner.state == OwnerState::Owned && blocked.contains(&owner.session)
+                }
+                _ => false,
+            });
+        owned.collect()
     }
 
     pub(crate) fn on_probed(&mut self, cell: Cell, outcome: &Outcome) {

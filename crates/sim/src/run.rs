@@ -23,6 +23,14 @@ pub struct Summary {
     pub fences: u64,
     /// Purges.
     pub purges: u64,
+    /// Frames appended to node logs.
+    pub frames: u64,
+    /// Ensembles that became active.
+    pub ensembles: u64,
+    /// Proofs by ensembles.
+    pub proofs: u64,
+    /// Recoveries that came to their end.
+    pub recovered: u64,
     /// Hash over all that happened.
     pub trace_hash: u64,
     /// The first violation.
@@ -59,6 +67,10 @@ pub fn run(seed: u64, scenario: Scenario, prints: bool) -> Summary {
         takeovers: world.checkers.takeover.takeovers(),
         fences: world.checkers.fence.fences(),
         purges: world.checkers.purge.purges(),
+        frames: world.checkers.facts.frames_len(),
+        ensembles: world.ensembles,
+        proofs: world.proofs,
+        recovered: world.recovered,
         trace_hash: world.trace.hash(),
         violation,
     }

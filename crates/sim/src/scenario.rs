@@ -38,10 +38,38 @@ pub enum Scenario {
     Purges,
     /// All of it at once, clocks within bounds.
     Everything,
+    /// Followers, and no faults but broken links.
+    EnsembleBasics,
+    /// Followers and owners die and come back in every order.
+    FollowerCrashes,
+    /// Followers lose their power, all at once as well: what was not fsynced is gone.
+    PowerCuts,
+    /// Ensembles move, shrink and grow under load, and sessions die meanwhile.
+    EnsembleMoves,
+    /// Writes of the log record lose their answers and land late.
+    RecordFaults,
+    /// An fsync takes a second; links break, and what was not answered is sent again.
+    SlowDisks,
+    /// Owners are stopped, taken over, and continued.
+    Zombies,
+    /// Followers lose their disks or parts of them, one at a time.
+    DiskLoss,
+    /// All followers lose their disks while the owner dies: recovery stays required.
+    AllDisksLost,
+    /// Nodes and followers drain; cells are given up and woken.
+    EnsembleDrains,
+    /// Proofs fail while the node log holds what the bucket lacks; cells are woken again.
+    FailedProofs,
+    /// Everybody recovers everybody, and dies at it.
+    RacingRecoverers,
+    /// Followers' disks are full now and then.
+    FullDisks,
+    /// All of it at once.
+    EnsembleEverything,
 }
 
 /// Every scenario.
-pub const ALL: [Scenario; 13] = [
+pub const ALL: [Scenario; 27] = [
     Scenario::Calm,
     Scenario::Crashes,
     Scenario::Pauses,
@@ -55,6 +83,20 @@ pub const ALL: [Scenario; 13] = [
     Scenario::SameName,
     Scenario::Purges,
     Scenario::Everything,
+    Scenario::EnsembleBasics,
+    Scenario::FollowerCrashes,
+    Scenario::PowerCuts,
+    Scenario::EnsembleMoves,
+    Scenario::RecordFaults,
+    Scenario::SlowDisks,
+    Scenario::Zombies,
+    Scenario::DiskLoss,
+    Scenario::AllDisksLost,
+    Scenario::EnsembleDrains,
+    Scenario::FailedProofs,
+    Scenario::RacingRecoverers,
+    Scenario::FullDisks,
+    Scenario::EnsembleEverything,
 ];
 
 impl Scenario {
@@ -87,6 +129,30 @@ pub enum Fault {
     EraseLease,
     /// A wall clock is set anew, within the scenario's bound.
     ClockStep,
+    /// A follower's process dies; what it gave to the system stays.
+    KillFollower,
+    /// A follower's machine loses power.
+    CutPower,
+    /// All followers' machines do at once, and a node's process with them, or not.
+    CutAllPower,
+    /// A node and some followers die in the same moment, and come back in any order.
+    CrashTogether,
+    /// A follower is stopped for a while.
+    PauseFollower,
+    /// A follower asks its sessions to leave, and is started again.
+    DrainFollower,
+    /// A follower comes back with an empty disk.
+    LoseDisk,
+    /// A node dies, and every follower comes back with an empty disk.
+    LoseAllDisks,
+    /// A follower loses a segment of its journal.
+    LoseSegment,
+    /// An fsync takes a second, for a while.
+    SlowDisk,
+    /// A disk is full, for a while.
+    FullDisk,
+    /// The links of a follower break.
+    BreakLinks,
 }
 
 /// The decided sizes and odds of one run.
@@ -120,6 +186,20 @@ pub struct Plan {
     pub clocks_in_bounds: bool,
     /// Whether a session may lose its lease at all.
     pub may_fence: bool,
+    /// Follower processes.
+    pub followers: usize,
+    /// Whether a follower on the session's own machine will do.
+    pub own_host_allowed: bool,
+    /// Time between the uploads of what an ensemble holds, in milliseconds.
+    pub pace_ms: u64,
+    /// Longest fsync of a healthy disk, in milliseconds.
+    pub fsync_ms_max: u64,
+    /// Messages of a link, in thousandths, that are slow.
+    pub link_slow: u64,
+    /// Longest time between two sweeps of a node, in milliseconds.
+    pub sweep_every_ms: u64,
+    /// Whether handlers write at the worst moments.
+    pub has_adversary: bool,
 }
 
 /// The bound of half a skew, less what drift makes of a TTL.
@@ -144,8 +224,18 @@ impl Plan {
             has_twins: false,
             clocks_in_bounds: true,
             may_fence: true,
+            followers: 0,
+            own_host_allowed: true,
+            pace_ms: 2_000,
+            fsync_ms_max: 5,
+            link_slow: 0,
+            sweep_every_ms: 20_000,
+            has_adversary: false,
         };
         plan.weather.list_stale_ms_max = 3_000;
+        if scenario >= Scenario::EnsembleBasics {
+            plan.shape_ensembles(rng);
+        }
         plan.shape(scenario);
         // Half of the runs have a store far away, so that much is under way at any moment.
         if rng.chance(500) {
@@ -217,6 +307,104 @@ impl Plan {
                 self.fault_every_ms_max = 4_000;
             }
             Scenario::Everything => self.shape_everything(),
+            Scenario::EnsembleBasics => {
+                self.faults = vec![(Fault::BreakLinks, 2), (Fault::Sleep, 1)];
+                self.weather.list_stale_ms_max = 0;
+                self.may_fence = false;
+            }
+            Scenario::FollowerCrashes => {
+                self.faults = vec![(Fault::CrashTogether, 3), (Fault::KillFollower, 2), (Fault::Crash, 2)];
+                self.fault_every_ms_max = 4_000;
+                self.step_crash_ppm = 60;
+            }
+            Scenario::PowerCuts => {
+                self.faults = vec![(Fault::CutPower, 2), (Fault::CutAllPower, 2), (Fault::Crash, 2)];
+                self.fault_every_ms_max = 4_000;
+                self.fsync_ms_max = 60;
+            }
+            Scenario::EnsembleMoves => {
+                self.faults = vec![
+                    (Fault::KillFollower, 4),
+                    (Fault::DrainFollower, 3),
+                    (Fault::BreakLinks, 3),
+                    (Fault::Crash, 3),
+                ];
+                self.fault_every_ms_max = 1_800;
+                self.fsync_ms_max = 40;
+                self.link_slow = 15;
+                self.followers = self.followers.max(3);
+                self.step_crash_ppm = 100;
+            }
+            Scenario::RecordFaults => {
+                self.faults = vec![(Fault::KillFollower, 3), (Fault::BreakLinks, 2), (Fault::Crash, 1)];
+                self.fault_every_ms_max = 2_500;
+                self.weather = Weather { answer_lost: 60, late: 40, ambiguous: 60, ..stormy() };
+                self.weather.late_ms_max = 15_000;
+            }
+            Scenario::SlowDisks => {
+                self.faults = vec![
+                    (Fault::SlowDisk, 5),
+                    (Fault::BreakLinks, 3),
+                    (Fault::CutAllPower, 2),
+                    (Fault::CutPower, 1),
+                ];
+                self.fault_every_ms_max = 2_500;
+                self.link_slow = 20;
+            }
+            Scenario::Zombies => {
+                self.faults = vec![(Fault::Pause, 6), (Fault::BreakLinks, 2), (Fault::ClockStep, 1)];
+                self.fault_every_ms_max = 4_000;
+                self.wall_off_ms_max = 30_000;
+                self.clocks_in_bounds = false;
+            }
+            Scenario::DiskLoss => {
+                self.faults = vec![
+                    (Fault::LoseDisk, 3),
+                    (Fault::LoseSegment, 1),
+                    (Fault::BreakLinks, 2),
+                    (Fault::Crash, 3),
+                ];
+                self.fault_every_ms_max = 4_000;
+            }
+            Scenario::AllDisksLost => {
+                self.faults = vec![(Fault::LoseAllDisks, 2), (Fault::Crash, 2), (Fault::BreakLinks, 1)];
+                self.fault_every_ms_max = 14_000;
+            }
+            Scenario::EnsembleDrains => {
+                self.faults = vec![
+                    (Fault::Drain, 3),
+                    (Fault::DrainFollower, 2),
+                    (Fault::Release, 3),
+                    (Fault::Sleep, 3),
+                    (Fault::Purge, 1),
+                ];
+                self.fault_every_ms_max = 2_500;
+                self.weather.answer_lost = 5;
+            }
+            Scenario::FailedProofs => {
+                self.faults = vec![
+                    (Fault::Outage, 4),
+                    (Fault::SlowDisk, 2),
+                    (Fault::KillFollower, 3),
+                    (Fault::Sleep, 1),
+                ];
+                self.outage_ms_max = 7_500;
+                self.fault_every_ms_max = 3_500;
+            }
+            Scenario::RacingRecoverers => {
+                self.nodes = 4;
+                self.strays = 500;
+                self.sweep_every_ms = 2_500;
+                self.faults = vec![(Fault::Crash, 5), (Fault::Pause, 2), (Fault::KillFollower, 1)];
+                self.fault_every_ms_max = 3_000;
+                self.step_crash_ppm = 250;
+                self.weather.slow = 25;
+            }
+            Scenario::FullDisks => {
+                self.faults = vec![(Fault::FullDisk, 5), (Fault::Crash, 2), (Fault::BreakLinks, 1)];
+                self.fault_every_ms_max = 3_000;
+            }
+            Scenario::EnsembleEverything => self.shape_ensemble_everything(),
         }
     }
 
@@ -236,6 +424,50 @@ impl Plan {
             (Fault::Sleep, 2),
             (Fault::Purge, 1),
             (Fault::ClockStep, 2),
+        ];
+    }
+}
+
+impl Plan {
+    fn shape_ensembles(&mut self, rng: &mut Rng) {
+        self.followers = 1 + rng.index(4);
+        self.own_host_allowed = rng.chance(500);
+        self.cells = if rng.chance(250) { 1 } else { 1 + rng.byte() % 8 };
+        self.clients = 3 + rng.index(6);
+        self.pace_ms = rng.within(300, 2_500);
+        self.fsync_ms_max = rng.within(2, 25);
+        self.sweep_every_ms = rng.within(3_000, 12_000);
+        self.has_adversary = rng.chance(500);
+        self.faults_until_ms = rng.within(20_000, 45_000);
+    }
+
+    fn shape_ensemble_everything(&mut self) {
+        self.weather = stormy();
+        self.wall_off_ms_max = WALL_OFF_IN_BOUNDS_MS;
+        self.step_crash_ppm = 40;
+        self.fault_every_ms_max = 3_000;
+        self.outage_ms_max = 6_000;
+        self.link_slow = 10;
+        self.faults = vec![
+            (Fault::Crash, 3),
+            (Fault::Pause, 3),
+            (Fault::Outage, 2),
+            (Fault::Drain, 2),
+            (Fault::Release, 2),
+            (Fault::Sleep, 2),
+            (Fault::Purge, 1),
+            (Fault::ClockStep, 1),
+            (Fault::KillFollower, 3),
+            (Fault::CutPower, 2),
+            (Fault::CutAllPower, 1),
+            (Fault::CrashTogether, 2),
+            (Fault::PauseFollower, 2),
+            (Fault::DrainFollower, 2),
+            (Fault::LoseDisk, 1),
+            (Fault::LoseSegment, 1),
+            (Fault::SlowDisk, 2),
+            (Fault::FullDisk, 1),
+            (Fault::BreakLinks, 3),
         ];
     }
 }

@@ -9,6 +9,8 @@ use crate::bucket::{Bucket, Cell, OpId, Operation, Reply};
 use crate::checkers::Checkers;
 use crate::client::Client;
 use crate::event::{CallId, Event, NodeEvent, Outcome, Request};
+use crate::follower::{Follower, FollowerInput};
+use crate::network::Connection;
 use crate::node::{Node, Purpose};
 use crate::quiescence::Quiescence;
 use crate::rng::Rng;
@@ -28,6 +30,12 @@ struct Call {
     reply: Option<Reply>,
 }
 
+/// What comes back of a call.
+enum Returned {
+    Answer { call: CallId, is_ambiguous: bool },
+    GiveUp(CallId),
+}
+
 /// Everything.
 #[derive(Debug)]
 pub struct World {
@@ -39,10 +47,16 @@ pub struct World {
     pub(crate) outage_until: u64,
     pub(crate) bucket: Bucket,
     pub(crate) nodes: Vec<Node>,
+    pub(crate) followers: Vec<Follower>,
+    pub(crate) connections: BTreeMap<u64, Connection>,
     pub(crate) clients: Vec<Client>,
     pub(crate) checkers: Checkers,
     pub(crate) trace: Trace,
     pub(crate) quiescence: Option<Quiescence>,
+    /// Ensembles that became active, proofs by ensembles, recoveries.
+    pub(crate) ensembles: u64,
+    pub(crate) proofs: u64,
+    pub(crate) recovered: u64,
     queue: BTreeMap<(u64, u64, u64), Event>,
     calls: BTreeMap<CallId, Call>,
     names_given: u64,
@@ -57,6 +71,7 @@ impl World {
         let mut rng = Rng::new(seed);
         let plan = Plan::new(scenario, &mut rng);
         let nodes = (0..plan.nodes).map(|index| Node::new(index, &plan, &mut rng)).collect();
+        let followers = (0..plan.followers).map(|index| Follower::new(index, &plan, &mut rng)).collect();
         let clients = (0..plan.clients).map(|_| Client::default()).collect();
         let mut world = Self {
             rng,
@@ -66,10 +81,15 @@ impl World {
             outage_until: 0,
             bucket: Bucket::default(),
             nodes,
+            followers,
+            connections: BTreeMap::new(),
             clients,
             checkers: Checkers::default(),
             trace: Trace::new(prints),
             quiescence: None,
+            ensembles: 0,
+            proofs: 0,
+            recovered: 0,
             queue: BTreeMap::new(),
             calls: BTreeMap::new(),
             names_given: 0,
@@ -80,6 +100,10 @@ impl World {
         for index in 0..world.nodes.len() {
             let delay = world.rng.below(300);
             world.after(delay, Event::Start(index));
+        }
+        for index in 0..world.followers.len() {
+            let delay = world.rng.below(300);
+            world.after(delay, Event::StartFollower(index));
         }
         for index in 0..world.clients.len() {
             let delay = world.rng.within(200, 1_500);
@@ -104,7 +128,7 @@ impl World {
                 return Err(Violation::new("LIVENESS", format_args!("{EVENTS_MAX} events and no end")));
             }
             self.happen(event)?;
-            if self.quiescence.as_ref().is_some_and(Quiescence::is_over) {
+            if self.quiescence.as_ref().is_some_and(|quiescence| quiescence.is_over(self.now)) {
                 return Ok(());
             }
         }
@@ -121,6 +145,13 @@ impl World {
         match event {
             Event::Apply(call) => self.on_apply(call),
             Event::Node(index, session, event) => self.on_node_event(index, session, event),
+            Event::Follower(index, life, input) => self.on_follower_input(index, life, input),
+            Event::Deliver(link, way) => self.on_deliver(link, way),
+            Event::StartFollower(index) => self.on_follower_start(index),
+            Event::ContinueFollower(index) => {
+                self.on_follower_continue(index);
+                Ok(())
+            }
             Event::Response(request, outcome) => self.on_response(&request, outcome),
             Event::Think(client) => {
                 self.on_think(client);
@@ -171,21 +202,57 @@ impl World {
     ) -> Result<(), Violation> {
         let session = self.nodes[index].session().expect("only a process calls");
         self.checkers.fence.on_call(session)?;
+        let wrap = move |event| {
+            let event = match event {
+                Returned::Answer { call, is_ambiguous } => NodeEvent::Answer { call, is_ambiguous },
+                Returned::GiveUp(call) => NodeEvent::GiveUp(call),
+            };
+            Event::Node(index, Some(session), event)
+        };
+        self.send_call(format_args!("n{index}"), purpose, operation, (pause_ms, patience_ms), wrap);
+        Ok(())
+    }
+
+    /// Sends a call of a follower's process.
+    pub(crate) fn follower_call(
+        &mut self,
+        index: usize,
+        purpose: Purpose,
+        operation: Operation,
+        times: (u64, u64),
+    ) {
+        let life = self.followers[index].life();
+        let wrap = move |event| {
+            let input = match event {
+                Returned::Answer { call, is_ambiguous } => FollowerInput::Answer { call, is_ambiguous },
+                Returned::GiveUp(call) => FollowerInput::GiveUp(call),
+            };
+            Event::Follower(index, life, input)
+        };
+        self.send_call(format_args!("f{index}"), purpose, operation, times, wrap);
+    }
+
+    fn send_call(
+        &mut self,
+        caller: std::fmt::Arguments<'_>,
+        purpose: Purpose,
+        operation: Operation,
+        (pause_ms, patience_ms): (u64, u64),
+        wrap: impl Fn(Returned) -> Event,
+    ) {
         let id = CallId(self.name());
         let outage = self.outage_until.saturating_sub(self.now + pause_ms);
         let fate = self.weather.fate(&mut self.rng, outage);
-        self.trace.line(self.now, format_args!("n{index} calls {} {operation:?} {fate:?}", id.0));
+        self.trace.line(self.now, format_args!("{caller} calls {} {operation:?} {fate:?}", id.0));
         if let Some(after) = fate.applied_after_ms {
             self.after(pause_ms + after, Event::Apply(id));
         }
-        let mut to_node = |after, event| self.after(after, Event::Node(index, Some(session), event));
         if let Some((after, answered)) = fate.answered_after_ms {
             let is_ambiguous = answered == Answered::Ambiguously;
-            to_node(pause_ms + after, NodeEvent::Answer { call: id, is_ambiguous });
+            self.after(pause_ms + after, wrap(Returned::Answer { call: id, is_ambiguous }));
         }
-        to_node(pause_ms + patience_ms, NodeEvent::GiveUp(id));
+        self.after(pause_ms + patience_ms, wrap(Returned::GiveUp(id)));
         self.calls.insert(id, Call { purpose, operation, reply: None });
-        Ok(())
     }
 
     fn on_apply(&mut self, id: CallId) -> Result<(), Violation> {

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_types::{Epoch, NodeName};
+use holdfast_types::{Epoch, NodeName, SessionId};
 
 use crate::bucket::{Cell, OpId};
 use crate::violation::{Violation, require};
@@ -63,13 +63,20 @@ impl ClientsChecker {
         require(missing.is_none(), "RECENCY", text)
     }
 
-    /// The time for every cell to answer and for every node to have its lease after faults stopped is over.
+    /// The time for every cell to answer, for every node to have its lease and for every dead session to be recovered
+    /// after faults stopped is over.
     ///
     /// # Errors
     /// Some did not.
-    pub fn on_patience_over(&self, silent: &[Cell], absent: &[NodeName]) -> Result<(), Violation> {
-        let text = format_args!("{silent:?} {absent:?} did not come back after faults stopped");
-        require(silent.is_empty() && absent.is_empty(), "LIVENESS", text)
+    pub fn on_patience_over(
+        &self,
+        silent: &[Cell],
+        absent: &[NodeName],
+        unrecovered: &[SessionId],
+    ) -> Result<(), Violation> {
+        let text =
+            format_args!("{silent:?} {absent:?} {unrecovered:?} did not come back after faults stopped");
+        require(silent.is_empty() && absent.is_empty() && unrecovered.is_empty(), "LIVENESS", text)
     }
 
     /// Acknowledged writes so far.
@@ -107,8 +114,9 @@ mod tests {
     #[test]
     fn a_silent_cell_is_noticed() {
         let checker = ClientsChecker::default();
-        checker.on_patience_over(&[], &[]).unwrap();
-        assert!(checker.on_patience_over(&[CELL], &[]).is_err());
-        assert!(checker.on_patience_over(&[], &[NodeName::parse("n").unwrap()]).is_err());
+        checker.on_patience_over(&[], &[], &[]).unwrap();
+        assert!(checker.on_patience_over(&[], &[], &[SessionId::from_bits(1)]).is_err());
+        assert!(checker.on_patience_over(&[CELL], &[], &[]).is_err());
+        assert!(checker.on_patience_over(&[], &[NodeName::parse("n").unwrap()], &[]).is_err());
     }
 }

@@ -4,7 +4,7 @@
 //! A cell's state is the list of the operations applied to it, so what an output reveals is a prefix of its epoch's list,
 //! and a later epoch must restore at least that prefix.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_types::{Epoch, Txid};
 
@@ -15,6 +15,8 @@ use crate::violation::{Violation, require};
 struct EpochLog {
     /// The longest list that an output of the epoch revealed.
     revealed: Vec<OpId>,
+    /// The transactions of the epoch that outputs revealed.
+    revealed_txids: BTreeSet<Txid>,
     restored: Option<Vec<OpId>>,
     /// Number of the store's change by which a later claim superseded the epoch.
     superseded: Option<u64>,
@@ -57,8 +59,19 @@ impl DurabilityChecker {
         Ok(())
     }
 
+    /// The store applied a release of `epoch`, after which nobody recovers it.
+    ///
+    /// # Errors
+    /// INV-ACK-1: the bucket lacks something that it revealed.
+    pub fn on_released(&self, cell: Cell, epoch: Epoch) -> Result<(), Violation> {
+        let Some(log) = self.epochs.get(&(cell, epoch)) else { return Ok(()) };
+        let lacking = log.revealed_txids.iter().find(|txid| !log.landed.contains_key(txid));
+        let text = format_args!("{cell:?}: epoch {epoch} was released, the bucket lacks {lacking:?}");
+        require(lacking.is_none(), "INV-ACK-1/2", text)
+    }
+
     /// An output of `epoch` left and revealed `state`, all of which transactions up to `upto` hold; `first` is the first
-    /// transaction of the epoch itself.
+    /// transaction of the epoch itself. `is_proved` tells of a transaction whether the ensemble proved it.
     ///
     /// # Errors
     /// INV-ACK-1 or INV-ACK-2 where a later epoch lacks it already, INV-OWN-3 where its proof came too late.
@@ -68,18 +81,23 @@ impl DurabilityChecker {
         epoch: Epoch,
         state: &[OpId],
         (first, upto): (Txid, Txid),
+        is_proved: impl Fn(Txid) -> bool,
     ) -> Result<(), Violation> {
         let floor = self.floors.get(&cell).copied().unwrap_or_default();
         let log = self.epochs.entry((cell, epoch)).or_default();
         let mut txid = first;
         while txid <= upto {
             let landed = log.landed.get(&txid).copied();
-            let in_time = landed.is_some_and(|landed| log.superseded.is_none_or(|by| landed < by));
+            let in_time = match log.superseded {
+                None => landed.is_some() || is_proved(txid),
+                Some(by) => landed.is_some_and(|landed| landed < by),
+            };
             let text = format_args!(
                 "{cell:?}: epoch {epoch} revealed {txid}, stored {landed:?}, superseded {:?}",
                 log.superseded
             );
             require(in_time, "INV-OWN-3", text)?;
+            log.revealed_txids.insert(txid);
             txid = txid.next();
         }
         if state.len() > log.revealed.len() {
@@ -119,7 +137,7 @@ mod tests {
     }
 
     fn revealed(checker: &mut DurabilityChecker, upto: u64) -> Result<(), Violation> {
-        checker.on_revealed(CELL, Epoch::new(1), &[OpId(7)], (Txid::new(1), Txid::new(upto)))
+        checker.on_revealed(CELL, Epoch::new(1), &[OpId(7)], (Txid::new(1), Txid::new(upto)), |_| false)
     }
 
     fn acknowledged() -> DurabilityChecker {
@@ -157,6 +175,21 @@ mod tests {
         claimed(&mut checker, 2, 0, 3);
         checker.on_landed(CELL, Epoch::new(1), Txid::new(1), 4);
         assert_eq!(revealed(&mut checker, 1).unwrap_err().invariant, "INV-OWN-3");
+    }
+
+    #[test]
+    fn an_ensemble_stands_in_for_the_bucket_until_a_later_claim_or_a_release() {
+        let reveal = |checker: &mut DurabilityChecker| {
+            checker.on_revealed(CELL, Epoch::new(1), &[OpId(7)], (Txid::new(1), Txid::new(1)), |_| true)
+        };
+        let mut checker = DurabilityChecker::default();
+        claimed(&mut checker, 1, 0, 1);
+        reveal(&mut checker).unwrap();
+        assert_eq!(checker.on_released(CELL, Epoch::new(1)).unwrap_err().invariant, "INV-ACK-1/2");
+        claimed(&mut checker, 2, 0, 3);
+        assert_eq!(reveal(&mut checker).unwrap_err().invariant, "INV-OWN-3");
+        checker.on_landed(CELL, Epoch::new(1), Txid::new(1), 4);
+        checker.on_released(CELL, Epoch::new(1)).unwrap();
     }
 
     #[test]

@@ -59,7 +59,8 @@ impl FenceChecker {
         require(!stopped, "INV-FENCE-1", format_args!("{session}: called the store after it had stopped"))
     }
 
-    /// A session stopped by itself. `record` is whose session the lease record names now; `may_expire` says whether the
+    /// A session stopped by itself. `record` is whose session the lease record names now,
+    /// `is_log_taken` whether another wrote the session's log record; `may_expire` says whether the
     /// scenario gives any reason to miss a renewal.
     ///
     /// # Errors
@@ -69,7 +70,7 @@ impl FenceChecker {
         session: SessionId,
         cause: FenceCause,
         now: Millis,
-        record: Option<SessionId>,
+        (record, is_log_taken): (Option<SessionId>, bool),
         may_expire: bool,
     ) -> Result<(), Violation> {
         self.fences += 1;
@@ -78,7 +79,7 @@ impl FenceChecker {
             FenceCause::Expired => now >= until && may_expire,
             FenceCause::RecordMissing => record.is_none(),
             FenceCause::RecordMismatch => record != Some(session),
-            FenceCause::LogTaken => false,
+            FenceCause::LogTaken => is_log_taken,
         };
         let text = format_args!(
             "{session}: fenced for {cause:?} at {now}, authority until {until}, record {record:?}"
@@ -138,11 +139,13 @@ mod tests {
         let at = Millis::new(5);
         let late = Millis::new(10);
         let mine = Some(ME);
-        assert!(held().on_fence(ME, FenceCause::Expired, at, mine, true).is_err());
-        assert!(held().on_fence(ME, FenceCause::Expired, late, mine, false).is_err());
-        assert!(held().on_fence(ME, FenceCause::RecordMismatch, at, mine, true).is_err());
-        assert!(held().on_fence(ME, FenceCause::RecordMissing, at, mine, true).is_err());
-        held().on_fence(ME, FenceCause::Expired, late, mine, true).unwrap();
-        held().on_fence(ME, FenceCause::RecordMismatch, at, None, true).unwrap();
+        assert!(held().on_fence(ME, FenceCause::Expired, at, (mine, false), true).is_err());
+        assert!(held().on_fence(ME, FenceCause::Expired, late, (mine, false), false).is_err());
+        assert!(held().on_fence(ME, FenceCause::RecordMismatch, at, (mine, false), true).is_err());
+        assert!(held().on_fence(ME, FenceCause::RecordMissing, at, (mine, false), true).is_err());
+        held().on_fence(ME, FenceCause::Expired, late, (mine, false), true).unwrap();
+        held().on_fence(ME, FenceCause::RecordMismatch, at, (None, false), true).unwrap();
+        assert!(held().on_fence(ME, FenceCause::LogTaken, at, (mine, false), true).is_err());
+        held().on_fence(ME, FenceCause::LogTaken, at, (mine, true), true).unwrap();
     }
 }

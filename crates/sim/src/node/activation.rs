@@ -1,6 +1,7 @@
 //! The end of an activation: the epoch's opener is written, then the cell serves.
 
 use holdfast_core::compaction::ChainSize;
+use holdfast_core::gate::GateEvent;
 use holdfast_core::lineage::OpenerView;
 use holdfast_core::ownership::OwnerView;
 use holdfast_types::Position;
@@ -76,11 +77,12 @@ impl World {
         let Phase::Opening(opening) = slot.phase else { unreachable!("checked") };
         let Opening { owner, version, base, state, files, .. } = opening;
         let chain = ChainSize { files: u64::try_from(files).expect("few files"), bytes: 0 };
-        let residency = Residency::new(owner, version, base, (state, chain));
+        let residency = Residency::new(owner, version, base, (state, chain), self.plan.pace_ms);
         let queue = slot.queue;
         let stay = slot.stay;
         let slot = Slot { stay, phase: Phase::Serving(Box::new(residency)), queue: Vec::new() };
-        self.put_slot(index, cell, slot);
+        let may_wait = self.log_of(index).is_some_and(|log| log.may_wait());
+        self.gate_event(index, cell, slot, GateEvent::PaceChanged { may_wait })?;
         for request in queue {
             // One event at a time; the cell may be gone after any of them.
             match self.take_slot(index, cell, stay) {

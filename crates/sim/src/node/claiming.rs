@@ -105,7 +105,7 @@ impl World {
         }
     }
 
-    fn claim_event(
+    pub(super) fn claim_event(
         &mut self,
         index: usize,
         cell: Cell,
@@ -147,16 +147,13 @@ impl World {
                 let event = ClaimEvent::HistoryLookedFor { is_there: false };
                 return self.claim_event(index, cell, slot, event);
             }
-            ClaimEffect::RecoverLog { .. } => {
-                // There are no node logs yet; now and then the answer is "not now".
-                let is_blocked = self.quiescence.is_none() && self.rng.chance(20);
-                let event = if is_blocked { ClaimEvent::LogBlocked } else { ClaimEvent::LogRecovered };
-                return self.claim_event(index, cell, slot, event);
+            ClaimEffect::RecoverLog { node, session } => {
+                return self.recover_for_claim(index, (cell, slot), (node, session));
             }
             ClaimEffect::WriteOwner { owner, guard } => {
                 let purpose = Purpose::Cell(cell, slot.stay, Step::Settle);
                 let write = (Key::Owner(cell), Body::Owner(owner), guard);
-                claiming.settle = Some(self.start_settle(index, purpose, write, WRITE_PATIENCE_MS)?);
+                claiming.settle = Some(self.start_settle(index, purpose, write, (0, WRITE_PATIENCE_MS))?);
             }
             ClaimEffect::Finish(outcome) => return self.on_claim_over(index, cell, slot, outcome),
         }

@@ -2,7 +2,7 @@
 
 use holdfast_core::ownership::Intent;
 
-use super::{Phase, Slot};
+use super::{Closing, Phase, Slot};
 use crate::event::{Ask, Asker, Outcome, Request};
 use crate::violation::Violation;
 use crate::world::World;
@@ -36,8 +36,11 @@ impl World {
         request: Request,
     ) -> Result<(), Violation> {
         let cell = request.cell;
+        let is_held = self.log_of(index).is_some_and(|log| log.holds_writes());
         match &slot.phase {
-            Phase::Serving(residency) if residency.closing.is_none() => {
+            Phase::Serving(residency)
+                if residency.closing.is_none() && (!is_held || request.ask == Ask::Read) =>
+            {
                 return self.run_request(index, cell, slot, request);
             }
             Phase::Claiming(_) | Phase::Restoring(_) | Phase::Opening(_)
@@ -51,14 +54,14 @@ impl World {
         Ok(())
     }
 
-    /// A purge of a cell that this process serves: its outputs fail, its database goes, then the purge claims.
+    /// A purge of a cell that this process serves: the cell is given up in order, then the purge claims.
     fn on_purge_of_slot(&mut self, index: usize, slot: Slot, request: Request) -> Result<(), Violation> {
-        let Phase::Serving(_) = slot.phase else {
-            self.respond(request, Outcome::Refused);
-            self.put_slot(index, request.cell, slot);
-            return Ok(());
-        };
-        self.give_up_outputs(index, slot);
-        self.start_claim(index, Intent::Purge, request)
+        let may_close = matches!(&slot.phase, Phase::Serving(residency) if residency.closing.is_none());
+        self.put_slot(index, request.cell, slot);
+        if may_close {
+            return self.close(index, request.cell, Closing::Purge(request));
+        }
+        self.respond(request, Outcome::Refused);
+        Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use holdfast_core::gate::GateEvent;
 use holdfast_core::lease::{FenceCause, LeaseEffect, LeaseEvent, LeaseKeeper, LeaseRecord, LeaseTiming};
+use holdfast_core::log_record::LogState;
 use holdfast_core::store::Answer;
 use holdfast_types::{Millis, SessionId, WriteId};
 
@@ -30,6 +31,9 @@ impl World {
             authority_until: Millis::ZERO,
             cells: std::collections::BTreeMap::new(),
             is_draining: false,
+            log: None,
+            recoveries: std::collections::BTreeMap::new(),
+            asking: std::collections::BTreeMap::new(),
         });
         self.run_lease_effects(index, effects)
     }
@@ -92,7 +96,7 @@ impl World {
                     let incarnation = self.nodes[index].incarnation;
                     let record = LeaseRecord { write_id, session, incarnation, expires_ms };
                     let write = (Key::Lease(name.clone()), Body::Lease(record, PROTOCOL), guard);
-                    let settle = self.start_settle(index, Purpose::LeaseSettle, write, deadline_ms)?;
+                    let settle = self.start_settle(index, Purpose::LeaseSettle, write, (0, deadline_ms))?;
                     self.nodes[index].process.as_mut().expect("checked").lease_settle = Some(settle);
                 }
                 LeaseEffect::WakeAt(at) => self.start_timer_at(index, at, Timer::LeaseWake),
@@ -103,6 +107,9 @@ impl World {
                     self.checkers.fence.on_authority(session, now, until)?;
                     self.nodes[index].process.as_mut().expect("checked").authority_until = until;
                     self.start_timer_at(index, until, Timer::AuthorityEnd);
+                    if self.log_of(index).is_none() {
+                        self.start_log(index);
+                    }
                 }
                 LeaseEffect::Waiting { .. } => {}
                 LeaseEffect::Fence(cause) => return self.fence(index, cause),
@@ -112,7 +119,7 @@ impl World {
     }
 
     /// The process stops by itself: open requests fail, nothing is written, and somebody starts it again.
-    fn fence(&mut self, index: usize, cause: FenceCause) -> Result<(), Violation> {
+    pub(crate) fn fence(&mut self, index: usize, cause: FenceCause) -> Result<(), Violation> {
         let node = &self.nodes[index];
         let (name, now) = (node.name.clone(), node.clock.read(self.now).monotonic);
         let session = node.session().expect("checked");
@@ -125,7 +132,9 @@ impl World {
         let is_erased = self.plan.faults.iter().any(|(fault, _)| *fault == Fault::EraseLease);
         let record = record.filter(|_| !(is_erased && cause == FenceCause::RecordMismatch));
         let may_expire = self.plan.may_fence;
-        self.checkers.fence.on_fence(session, cause, now, record, may_expire)?;
+        let log = self.log_record(&self.nodes[index].name.clone(), session);
+        let is_log_taken = log.is_none_or(|log| log.state != LogState::Open);
+        self.checkers.fence.on_fence(session, cause, now, (record, is_log_taken), may_expire)?;
         let cells = std::mem::take(&mut self.nodes[index].process.as_mut().expect("checked").cells);
         for (_, mut slot) in cells {
             if let Phase::Serving(residency) = &mut slot.phase {

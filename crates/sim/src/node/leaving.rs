@@ -1,26 +1,32 @@
 //! A stay ends in order: a release, a sleep, a drain of the whole node.
 
+use holdfast_core::gate::GateEvent;
 use holdfast_core::lease::LeaseRecord;
-use holdfast_core::ownership::{Release, ReleaseEffect, ReleaseEvent};
+use holdfast_core::ownership::{Intent, Release, ReleaseEffect, ReleaseEvent};
 use holdfast_core::store::{Answer, Guard};
 use holdfast_types::{Millis, WriteId};
 
+use super::residency::Output;
 use super::{LocalFile, PROTOCOL, Phase, Purpose, Settle, Slot, Step};
 use crate::bucket::{Body, Cell, Key, Operation, Reply};
-use crate::event::{Event, Outcome};
+use crate::event::{Event, Outcome, Request, Timer};
 use crate::violation::Violation;
 use crate::world::World;
 
 const PATIENCE_MS: u64 = 2_000;
 const WRITE_PATIENCE_MS: u64 = 6_000;
+/// Time for the bucket to get all of a closing cell.
+const CLOSING_PATIENCE_MS: u64 = 10_000;
 
 /// How a stay ends once everything is covered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Closing {
     /// The ownership is given up.
     Release,
     /// The cell leaves memory and stays owned.
     Sleep,
+    /// An operator purges it.
+    Purge(Request),
 }
 
 /// A release under way.
@@ -32,38 +38,49 @@ pub(crate) struct Releasing {
 }
 
 impl World {
-    /// Stops a serving cell's intake; the rest follows when its outputs are gone.
+    /// Stops a serving cell's intake; the rest follows when the bucket has all of it.
     pub(crate) fn close(&mut self, index: usize, cell: Cell, closing: Closing) -> Result<(), Violation> {
-        let node = &mut self.nodes[index];
-        let Some(process) = node.process.as_mut() else { return Ok(()) };
-        if node.is_paused {
+        let node = &self.nodes[index];
+        let Some(process) = node.process.as_ref() else { return Ok(()) };
+        let Some(Slot { phase: Phase::Serving(residency), stay, .. }) = process.cells.get(&cell) else {
+            return Ok(());
+        };
+        if node.is_paused || residency.closing.is_some() || !self.may_act(index) {
             return Ok(());
         }
-        if let Some(Slot { phase: Phase::Serving(residency), .. }) = process.cells.get_mut(&cell) {
-            residency.closing.get_or_insert(closing);
-        }
-        self.go_on_closing(index, cell)
+        let stay = *stay;
+        let mut slot = self.take_slot(index, cell, stay).expect("just seen");
+        let Phase::Serving(residency) = &mut slot.phase else { unreachable!("just seen") };
+        residency.closing = Some(closing);
+        let ticket = residency.ticket();
+        let output = residency.new_output(Output::Closing);
+        let deadline = self.nodes[index].clock.read(self.now).monotonic.plus(CLOSING_PATIENCE_MS);
+        self.start_timer_at(index, deadline, Timer::OutputDeadline(cell, stay));
+        let ready = GateEvent::OutputReady { output, ticket, deadline, in_bucket: true };
+        self.gate_event(index, cell, slot, ready)
     }
 
-    pub(crate) fn go_on_closing(&mut self, index: usize, cell: Cell) -> Result<(), Violation> {
-        let may_act = self.may_act(index);
-        let cells = &mut self.nodes[index].process.as_mut().expect("checked").cells;
-        let closing = match cells.get(&cell).map(|slot| &slot.phase) {
-            Some(Phase::Serving(residency)) if residency.is_settled() => residency.closing,
-            _ => None,
-        };
-        let Some(closing) = closing.filter(|_| may_act) else { return Ok(()) };
-        let mut slot = cells.remove(&cell).expect("just seen");
-        let Phase::Serving(residency) = slot.phase else { unreachable!("just seen") };
+    /// The bucket has all of a closing stay.
+    pub(crate) fn finish_closing(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        mut slot: Slot,
+    ) -> Result<(), Violation> {
+        let Phase::Serving(residency) = slot.phase else { unreachable!("a closing cell serves") };
         let (owner, version) = (residency.owner.clone(), residency.version);
+        let closing = residency.closing.expect("it closes");
         let local = residency.into_local_file();
-        if closing == Closing::Sleep {
-            return self.leave_cell(index, cell, local);
+        match closing {
+            Closing::Sleep => self.leave_cell(index, cell, local),
+            Closing::Purge(request) => self.start_claim(index, Intent::Purge, request),
+            Closing::Release => {
+                let write_id = WriteId::from_bits(self.rng.wide_bits());
+                let (release, effect) = Release::start(&owner, version, write_id);
+                slot.phase = Phase::Releasing(Releasing { release, settle: None, local });
+                self.run_release_effect(index, cell, slot, effect)
+            }
         }
-        let write_id = WriteId::from_bits(self.rng.wide_bits());
-        let (release, effect) = Release::start(&owner, version, write_id);
-        slot.phase = Phase::Releasing(Releasing { release, settle: None, local });
-        self.run_release_effect(index, cell, slot, effect)
     }
 
     fn leave_cell(&mut self, index: usize, cell: Cell, local: Option<LocalFile>) -> Result<(), Violation> {
@@ -127,7 +144,7 @@ impl World {
             ReleaseEffect::WriteOwner { owner, guard } => {
                 let purpose = Purpose::Cell(cell, slot.stay, Step::Settle);
                 let write = (Key::Owner(cell), Body::Owner(owner), guard);
-                releasing.settle = Some(self.start_settle(index, purpose, write, WRITE_PATIENCE_MS)?);
+                releasing.settle = Some(self.start_settle(index, purpose, write, (0, WRITE_PATIENCE_MS))?);
             }
             ReleaseEffect::ReadOwner => {
                 let purpose = Purpose::Cell(cell, slot.stay, Step::ReleaseOwner);
@@ -149,6 +166,9 @@ impl World {
         let Some(process) = node.process.as_ref() else { return Ok(()) };
         if !process.is_draining || !process.cells.is_empty() {
             return Ok(());
+        }
+        if process.log.as_ref().is_some_and(|log| !log.is_closed) {
+            return self.close_log(index);
         }
         let session = process.session;
         if let (Some(version), true) = (process.keeper.version().copied(), self.may_act(index)) {

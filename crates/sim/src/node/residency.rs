@@ -12,9 +12,6 @@ use super::{Closing, LocalFile};
 use crate::bucket::{Body, Cell, Key, Level, OpId};
 use crate::event::Request;
 
-/// Time between uploads of what an ensemble holds.
-const UPLOAD_PACE_MS: u64 = 2_000;
-
 /// Small bounds, so that every run compacts and snapshots.
 const TRIGGERS: CompactionTriggers = CompactionTriggers {
     files_max: 4,
@@ -28,11 +25,11 @@ const TRIGGERS: CompactionTriggers = CompactionTriggers {
 
 /// An output that waits for its proof.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Output {
-    /// Whose.
-    pub(crate) request: Request,
-    /// How many operations it reveals.
-    pub(crate) revealed_len: usize,
+pub(crate) enum Output {
+    /// A response to a request, and how many operations it reveals.
+    Response(Request, usize),
+    /// The end of the stay.
+    Closing,
 }
 
 /// A resident cell.
@@ -61,10 +58,11 @@ impl Residency {
         version: u64,
         base: Option<Position>,
         (state, chain): (Vec<OpId>, ChainSize),
+        pace_ms: u64,
     ) -> Self {
         let restored = base.map_or(Txid::ZERO, |base| base.txid);
         let gate_owner = GateOwner { node: owner.node.clone(), session: owner.session, epoch: owner.epoch };
-        let gate = Gate::new(gate_owner, restored, UPLOAD_PACE_MS);
+        let gate = Gate::new(gate_owner, restored, pace_ms);
         Self {
             gate,
             compaction: Compaction::new(TRIGGERS, restored, chain),
@@ -114,7 +112,7 @@ impl Residency {
         (restored.next(), holding.unwrap_or_else(|| self.captured.next()))
     }
 
-    fn ops_of(&self, txid: Txid) -> Vec<OpId> {
+    pub(crate) fn ops_of(&self, txid: Txid) -> Vec<OpId> {
         let before = txid.previous().expect("transactions count from 1");
         self.state[self.lens[&before]..self.lens[&txid]].to_vec()
     }
@@ -128,14 +126,6 @@ impl Residency {
         let txids = std::iter::successors(Some(min), |txid| (*txid < max).then(|| txid.next()));
         let transactions: Vec<_> = txids.map(|txid| (txid, self.ops_of(txid))).collect();
         (key(min), Body::Transactions(Rc::from(transactions)))
-    }
-
-    /// Whether everything committed is covered and nothing waits.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.gate.waiting_len() == 0
-            && self.gate.covered() == self.captured
-            && !self.is_touched
-            && self.state.len() == self.captured_len
     }
 
     /// The position of the database; none when it is not exactly at one.

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use holdfast_core::compaction::{CompactionEvent, CompactionWork};
 use holdfast_core::gate::{GateEffect, GateEvent};
-use holdfast_types::{Millis, Position, Txid};
+use holdfast_types::{Epoch, LogOffset, Millis, Position, Txid};
 
 use super::residency::Output;
-use super::{Phase, Purpose, Residency, Slot, Step};
+use super::{Closing, Phase, Purpose, Residency, Slot, Step};
 use crate::bucket::{Body, Cell, Key, Level, Operation, Reply};
 use crate::event::{Ask, Outcome, Request, Stay, Timer};
 use crate::violation::Violation;
@@ -17,6 +17,19 @@ const UPLOAD_PATIENCE_MS: u64 = 2_500;
 const READ_PATIENCE_MS: u64 = 1_500;
 const RETRY_PAUSE_MS: u64 = 100;
 const RETRY_PAUSE_MS_MAX: u64 = 1_000;
+/// How a stay ends by a gate's event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Not.
+    None,
+    /// The bucket has all of it.
+    Closed,
+    /// It is given up, and not settled yet.
+    Discarded,
+    /// It is given up and settled.
+    Settled,
+}
+
 /// Time that an output is given, in milliseconds.
 const OUTPUT_PATIENCE_MS: (u64, u64) = (3_000, 8_000);
 
@@ -47,7 +60,7 @@ impl World {
             Ask::Read | Ask::Purge => {}
         }
         let ticket = residency.ticket();
-        let output = residency.new_output(Output { request, revealed_len: residency.state.len() });
+        let output = residency.new_output(Output::Response(request, residency.state.len()));
         let (low, high) = OUTPUT_PATIENCE_MS;
         let deadline = now.plus(self.rng.within(low, high));
         self.start_timer_at(index, deadline, Timer::OutputDeadline(cell, slot.stay));
@@ -65,7 +78,7 @@ impl World {
         cell: Cell,
         slot: Slot,
     ) -> Result<(), Violation> {
-        if matches!(slot.phase, Phase::Serving(_)) {
+        if matches!(slot.phase, Phase::Serving(_) | Phase::Settling(_)) {
             return self.gate_event(index, cell, slot, GateEvent::Tick);
         }
         self.put_slot(index, cell, slot);
@@ -81,8 +94,7 @@ impl World {
         reply: &Reply,
     ) -> Result<(), Violation> {
         let is_done = matches!(reply, Reply::Done);
-        let Phase::Serving(residency) = &mut slot.phase else { unreachable!("uploads end before a release") };
-        if is_done {
+        if let (true, Phase::Serving(residency)) = (is_done, &mut slot.phase) {
             let event = CompactionEvent::Uploaded { txid, len: 100, database_len: 1 << 20 };
             let now = self.nodes[index].clock.read(self.now).monotonic;
             let work = residency.compaction.on(event, now);
@@ -108,58 +120,106 @@ impl World {
         self.gate_event(index, cell, slot, event)
     }
 
-    /// Gives the gate an event and does what it asks.
-    fn gate_event(
+    /// Gives the gate an event and does what it asks. The process may be gone afterwards.
+    pub(crate) fn gate_event(
         &mut self,
         index: usize,
         cell: Cell,
         mut slot: Slot,
         event: GateEvent,
     ) -> Result<(), Violation> {
-        let Phase::Serving(residency) = &mut slot.phase else { unreachable!("a gate serves") };
+        let (Phase::Serving(residency) | Phase::Settling(residency)) = &mut slot.phase else {
+            unreachable!("a gate serves or settles")
+        };
         let now = self.nodes[index].clock.read(self.now).monotonic;
         let authority_until = self.nodes[index].process.as_ref().expect("checked").authority_until;
+        let uploaded_before = residency.gate.uploaded();
         let mut effects: VecDeque<GateEffect> = residency.gate.on(event, now, authority_until).into();
-        let mut is_discarded = false;
+        let mut end = End::None;
         while let Some(effect) = effects.pop_front() {
             match effect {
                 GateEffect::Capture => {
-                    let captured = self.capture(cell, residency)?.map(|txid| (txid, None));
+                    let captured = self.capture(index, (cell, slot.stay), residency)?;
                     let event = GateEvent::Captured { captured };
                     effects.extend(residency.gate.on(event, now, authority_until));
                 }
                 GateEffect::Discard { cause } => {
                     self.trace.line(self.now, format_args!("n{index} discards {cell:?}: {}", cause.name()));
-                    is_discarded = true;
+                    end = End::Discarded;
                 }
                 GateEffect::Release { output, .. } => {
-                    let output = residency.outputs.remove(&output).expect("an output leaves once");
-                    self.let_out(index, cell, (residency, now), output)?;
+                    match residency.outputs.remove(&output).expect("an output leaves once") {
+                        Output::Response(request, len) => {
+                            self.let_out(index, cell, (residency, now), (request, len))?;
+                        }
+                        Output::Closing => end = End::Closed,
+                    }
                 }
-                GateEffect::Fail { .. } => self.fail_outputs(residency, &[effect]),
                 GateEffect::WakeAt(at) => {
                     self.start_timer_at(index, at, Timer::OutputDeadline(cell, slot.stay));
                 }
-                GateEffect::Settled => {}
+                GateEffect::Settled => end = End::Settled,
+                GateEffect::Fail { .. } => self.fail_outputs(residency, &[effect]),
                 GateEffect::Upload { .. } | GateEffect::ReadOwner { .. } => {
                     self.call_for_gate(index, cell, (slot.stay, residency), &effect)?;
                 }
             }
         }
-        if is_discarded {
-            return self.drop_slot(index, slot, &Outcome::Refused);
-        }
-        self.put_slot(index, cell, slot);
-        self.go_on_closing(index, cell)
+        let uploaded = residency.gate.uploaded();
+        let (stay, epoch) = (slot.stay, residency.owner.epoch);
+        self.end_of_gate_event(index, cell, slot, (end, epoch))?;
+        if uploaded > uploaded_before { self.note_covered(index, stay, uploaded) } else { Ok(()) }
     }
 
-    fn capture(&mut self, cell: Cell, residency: &mut Residency) -> Result<Option<Txid>, Violation> {
-        let txid = residency.capture();
-        if let Some(txid) = txid {
-            let at = Position { epoch: residency.owner.epoch, txid };
-            self.checkers.chain.on_captured(cell, at, &residency.state)?;
+    fn end_of_gate_event(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        mut slot: Slot,
+        (end, epoch): (End, Epoch),
+    ) -> Result<(), Violation> {
+        match end {
+            End::None => {
+                self.put_slot(index, cell, slot);
+                Ok(())
+            }
+            End::Closed => self.finish_closing(index, cell, slot),
+            End::Discarded => {
+                let Phase::Serving(residency) = slot.phase else { unreachable!("only once") };
+                self.answer_purge(&residency);
+                slot.phase = Phase::Settling(residency);
+                self.put_slot(index, cell, slot);
+                Ok(())
+            }
+            End::Settled => {
+                let session = self.nodes[index].session().expect("checked");
+                self.checkers.coverage.on_settled(&self.checkers.facts, session, cell, epoch)?;
+                if let Phase::Serving(residency) = &slot.phase {
+                    self.answer_purge(residency);
+                }
+                self.drop_slot(index, slot, &Outcome::Refused)
+            }
         }
-        Ok(txid)
+    }
+
+    /// A purge that waited for a cell which could not be given up in order.
+    fn answer_purge(&mut self, residency: &Residency) {
+        if let Some(Closing::Purge(request)) = residency.closing {
+            self.respond(request, Outcome::Refused);
+        }
+    }
+
+    fn capture(
+        &mut self,
+        index: usize,
+        (cell, stay): (Cell, Stay),
+        residency: &mut Residency,
+    ) -> Result<Option<(Txid, Option<LogOffset>)>, Violation> {
+        let Some(txid) = residency.capture() else { return Ok(None) };
+        let epoch = residency.owner.epoch;
+        self.checkers.chain.on_captured(cell, Position { epoch, txid }, &residency.state)?;
+        let offset = self.append(index, (cell, stay), (epoch, txid), residency.ops_of(txid))?;
+        Ok(Some((txid, offset)))
     }
 
     fn call_for_gate(
@@ -197,17 +257,19 @@ impl World {
         index: usize,
         cell: Cell,
         (residency, now): (&Residency, Millis),
-        output: Output,
+        (request, revealed_len): (Request, usize),
     ) -> Result<(), Violation> {
         let session = self.nodes[index].session().expect("checked");
         self.checkers.fence.on_act(session, now, "an output")?;
         let epoch = residency.owner.epoch;
-        let state = &residency.state[..output.revealed_len];
-        let transactions = residency.transactions_of(output.revealed_len);
-        self.checkers.durability.on_revealed(cell, epoch, state, transactions)?;
+        let state = &residency.state[..revealed_len];
+        let transactions = residency.transactions_of(revealed_len);
+        let facts = &self.checkers.facts;
+        let is_proved = |txid| facts.is_proved(&(cell, epoch, txid));
+        self.checkers.durability.on_revealed(cell, epoch, state, transactions, is_proved)?;
         self.checkers.purge.on_seen(cell, epoch, state)?;
         self.checkers.purge.on_revealed(cell, epoch, self.plan.clocks_in_bounds)?;
-        self.respond(output.request, Outcome::Ran(epoch, state.to_vec()));
+        self.respond(request, Outcome::Ran(epoch, state.to_vec()));
         Ok(())
     }
 
@@ -215,18 +277,11 @@ impl World {
     pub(crate) fn fail_outputs(&mut self, residency: &mut Residency, effects: &[GateEffect]) {
         for effect in effects {
             if let GateEffect::Fail { output, .. } = effect {
-                let output = residency.outputs.remove(output).expect("an output fails once");
-                self.respond(output.request, Outcome::Unknown);
+                match residency.outputs.remove(output).expect("an output fails once") {
+                    Output::Response(request, _) => self.respond(request, Outcome::Unknown),
+                    Output::Closing => {}
+                }
             }
-        }
-    }
-
-    /// Fails every output of a stay that ends here and now.
-    pub(crate) fn give_up_outputs(&mut self, index: usize, mut slot: Slot) {
-        let now = self.nodes[index].clock.read(self.now).monotonic;
-        if let Phase::Serving(residency) = &mut slot.phase {
-            let effects = residency.gate.on(GateEvent::Fenced, now, Millis::ZERO);
-            self.fail_outputs(residency, &effects);
         }
     }
 

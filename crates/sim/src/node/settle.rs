@@ -30,19 +30,31 @@ impl World {
         index: usize,
         purpose: Purpose,
         (key, body, guard): (Key, Body, Guard<u64>),
-        patience_ms: u64,
+        (pause_ms, patience_ms): (u64, u64),
     ) -> Result<Settle, Violation> {
         let (settler, effect) = CommitSettler::start();
         assert_eq!(effect, CommitEffect::Send, "a write begins by sending it");
-        let settle =
-            Settle { settler, key, body, guard, until_ms: self.now + patience_ms, is_reading: false };
-        self.send_write(index, &settle, purpose)?;
+        let settle = Settle {
+            settler,
+            key,
+            body,
+            guard,
+            until_ms: self.now + pause_ms + patience_ms,
+            is_reading: false,
+        };
+        self.send_write(index, &settle, purpose, pause_ms)?;
         Ok(settle)
     }
 
-    fn send_write(&mut self, index: usize, settle: &Settle, purpose: Purpose) -> Result<(), Violation> {
+    fn send_write(
+        &mut self,
+        index: usize,
+        settle: &Settle,
+        purpose: Purpose,
+        pause_ms: u64,
+    ) -> Result<(), Violation> {
         let write = Operation::PutIf(settle.key.clone(), settle.body.clone(), settle.guard.clone());
-        self.call(index, purpose, write, (0, settle.patience(self.now)))
+        self.call(index, purpose, write, (pause_ms, settle.patience(self.now)))
     }
 
     /// Takes the reply to the last call of the write; the answer once it is settled.
@@ -57,7 +69,7 @@ impl World {
         match settle.settler.on(event) {
             CommitEffect::Send => {
                 settle.is_reading = false;
-                self.send_write(index, settle, purpose)?;
+                self.send_write(index, settle, purpose, 0)?;
             }
             CommitEffect::ReadBack { pause_ms } => {
                 settle.is_reading = true;

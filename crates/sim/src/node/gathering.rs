@@ -1,0 +1,180 @@
+//! The gathering of a recovery: a window of a member's tail, cut into pieces of level 0, each put into its cell's prefix;
+//! then the next window.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use holdfast_core::log_record::MemberId;
+use holdfast_core::pieces::pieces;
+use holdfast_core::recovery::{GatherFault, RecoveryEvent};
+use holdfast_types::{Epoch, LogOffset, Millis, SessionId, Txid};
+
+use super::Purpose;
+use super::recovering::RecoveryStep;
+use crate::bucket::{Body, Cell, Key, Level, OpId, Operation, Reply};
+use crate::follower::Ask;
+use crate::frame::Frame;
+use crate::violation::Violation;
+use crate::world::World;
+
+const PUT_PATIENCE_MS: u64 = 2_500;
+const RETRY_PAUSE_MS: u64 = 150;
+const FAILURES_MAX: u32 = 6;
+
+/// A gathering under way.
+#[derive(Debug)]
+pub(crate) struct Gathering {
+    member: MemberId,
+    next: LogOffset,
+    end: LogOffset,
+    began_at: Millis,
+    /// Pieces of the window that are on their way.
+    pieces: BTreeMap<u64, (Key, Body)>,
+    window_end: LogOffset,
+    failures: u32,
+}
+
+impl World {
+    pub(super) fn start_gathering(
+        &mut self,
+        index: usize,
+        session: SessionId,
+        member: MemberId,
+        (start, end, is_whole): (LogOffset, LogOffset, bool),
+    ) -> Result<(), Violation> {
+        assert!(is_whole, "nobody declares a loss in this world");
+        let began_at = self.nodes[index].clock.read(self.now).wall;
+        let gathering = Gathering {
+            member,
+            next: start.max(LogOffset::new(1)),
+            end,
+            began_at,
+            pieces: BTreeMap::new(),
+            window_end: start,
+            failures: 0,
+        };
+        self.recovering(index, session).expect("a recovery gathers").gathering = Some(gathering);
+        self.go_on_gathering(index, session)
+    }
+
+    fn gathering(&mut self, index: usize, session: SessionId) -> Option<&mut Gathering> {
+        self.recovering(index, session)?.gathering.as_mut()
+    }
+
+    fn go_on_gathering(&mut self, index: usize, session: SessionId) -> Result<(), Violation> {
+        let wall = self.nodes[index].clock.read(self.now).wall;
+        let Some(gathering) = self.gathering(index, session) else { return Ok(()) };
+        let began_at = std::mem::replace(&mut gathering.began_at, wall);
+        let (next, end, member) = (gathering.next, gathering.end, gathering.member.clone());
+        if next >= end {
+            self.recovering(index, session).expect("checked").gathering = None;
+            return self.recovery_event(index, session, RecoveryEvent::Gathered, began_at);
+        }
+        self.recovery_event(index, session, RecoveryEvent::Progress { done_below: next }, began_at)?;
+        if self.gathering(index, session).is_some() {
+            self.ask_member(index, session, member, Ask::Tail { from: next });
+        }
+        Ok(())
+    }
+
+    /// A window of the tail; none where the member did not answer.
+    pub(super) fn on_tail(
+        &mut self,
+        index: usize,
+        session: SessionId,
+        frames: Option<Vec<Rc<Frame>>>,
+    ) -> Result<(), Violation> {
+        let Some(gathering) = self.gathering(index, session) else { return Ok(()) };
+        let end = gathering.end;
+        let frames = frames.unwrap_or_default();
+        let frames: Vec<Rc<Frame>> = frames.into_iter().filter(|frame| frame.offset < end).collect();
+        let Some(last) = frames.last().map(|frame| frame.offset) else {
+            gathering.failures += 1;
+            if gathering.failures >= FAILURES_MAX / 2 {
+                let fault = GatherFault::Member("the tail ends early".to_owned());
+                return self.end_gathering(index, session, fault);
+            }
+            let (member, from) = (gathering.member.clone(), gathering.next);
+            self.ask_member(index, session, member, Ask::Tail { from });
+            return Ok(());
+        };
+        gathering.window_end = last.next();
+        for (key, body) in cut(&frames) {
+            let id = self.name();
+            let gathering = self.gathering(index, session).expect("checked");
+            gathering.pieces.insert(id, (key, body));
+            self.put_piece(index, session, id, 0)?;
+        }
+        Ok(())
+    }
+
+    fn put_piece(&mut self, index: usize, session: SessionId, id: u64, pause: u64) -> Result<(), Violation> {
+        let recovering = self.recovering(index, session).expect("checked");
+        let run = recovering.run;
+        let gathering = recovering.gathering.as_ref().expect("checked");
+        let (key, body) = gathering.pieces[&id].clone();
+        let purpose = Purpose::Recovery(session, run, RecoveryStep::Piece(id));
+        self.call(index, purpose, Operation::Put(key, body), (pause, PUT_PATIENCE_MS))
+    }
+
+    pub(super) fn on_piece(
+        &mut self,
+        index: usize,
+        session: SessionId,
+        id: u64,
+        reply: &Reply,
+    ) -> Result<(), Violation> {
+        let Some(gathering) = self.gathering(index, session) else { return Ok(()) };
+        if !gathering.pieces.contains_key(&id) {
+            return Ok(());
+        }
+        if !matches!(reply, Reply::Done) {
+            gathering.failures += 1;
+            if gathering.failures >= FAILURES_MAX {
+                let fault = GatherFault::Here("a piece could not be written".to_owned());
+                return self.end_gathering(index, session, fault);
+            }
+            return self.put_piece(index, session, id, RETRY_PAUSE_MS);
+        }
+        gathering.pieces.remove(&id);
+        if gathering.pieces.is_empty() {
+            gathering.next = gathering.window_end;
+            return self.go_on_gathering(index, session);
+        }
+        Ok(())
+    }
+
+    fn end_gathering(
+        &mut self,
+        index: usize,
+        session: SessionId,
+        fault: GatherFault,
+    ) -> Result<(), Violation> {
+        let recovering = self.recovering(index, session).expect("checked");
+        let gathering = recovering.gathering.take().expect("checked");
+        let event = RecoveryEvent::GatherFailed(fault);
+        self.recovery_event(index, session, event, gathering.began_at)
+    }
+}
+
+/// The frames of a window as objects of level 0.
+fn cut(frames: &[Rc<Frame>]) -> Vec<(Key, Body)> {
+    let mut cells: BTreeMap<(Cell, Epoch), BTreeMap<Txid, Vec<OpId>>> = BTreeMap::new();
+    for frame in frames {
+        let (cell, epoch, txid) = frame.id;
+        cells.entry((cell, epoch)).or_default().insert(txid, frame.ops.clone());
+    }
+    let mut objects = Vec::new();
+    for ((cell, epoch), transactions) in cells {
+        let txids: Vec<Txid> = transactions.keys().copied().collect();
+        // What of a cell the log did not take lies between: each run by itself.
+        for run in txids.chunk_by(|left, right| left.next() == *right) {
+            for (min, max) in pieces(run[0], run[run.len() - 1]) {
+                let held = transactions.range(min..=max).map(|(txid, ops)| (*txid, ops.clone()));
+                let body = Body::Transactions(held.collect::<Vec<_>>().into());
+                objects.push((Key::File(cell, epoch, Level::Zero, min, max), body));
+            }
+        }
+    }
+    objects
+}
