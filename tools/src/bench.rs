@@ -1,8 +1,10 @@
 //! `holdfast bench`: figures of this machine, each beside its floor from the same run: what the same work costs without
 //! Holdfast. A figure without its floor would say more of the machine than of the program.
 
+mod acks;
 mod cells;
 mod echo;
+mod floor;
 mod load;
 mod reads;
 mod takeover;
@@ -25,10 +27,14 @@ pub enum Bench {
     Reads(reads::Reads),
     /// Writes proven by the bucket, against the store's own conditional writes.
     Writes(writes::Writes),
+    /// Acknowledged single-row updates through an ingress, its owner and two followers, against disk and loopback.
+    Acks(acks::Acks),
     /// Memory and open files of resident idle cells.
     Cells(cells::Cells),
     /// Time without service when a cell moves from a node that drains.
     Takeover(takeover::Takeover),
+    /// What a write cannot be cheaper than here: a sync of the disk, a round trip over loopback.
+    Floor(floor::Floor),
 }
 
 impl Bench {
@@ -43,8 +49,10 @@ impl Bench {
         match self {
             Self::Reads(reads) => reads.run(output).await,
             Self::Writes(writes) => writes.run(output).await,
+            Self::Acks(acks) => acks.run(output).await,
             Self::Cells(cells) => cells.run(output).await,
             Self::Takeover(takeover) => takeover.run(output).await,
+            Self::Floor(floor) => floor.run(output).await,
         }
     }
 }
@@ -69,7 +77,8 @@ impl Place {
             tempfile::Builder::new().prefix(".holdfast-bench-").tempdir_in(&self.dir).with_context(|| {
                 format!("nothing can be written into `{}`; name another --dir", self.dir.display())
             })?;
-        let options = FleetOptions { dir: dir.path().to_path_buf(), nodes, port: 0, lease_ttl: None };
+        let dir_path = dir.path().to_path_buf();
+        let options = FleetOptions { dir: dir_path, nodes, followers: 0, port: 0, lease_ttl: None };
         Ok(Bed { fleet: Fleet::start(options).await?, dir })
     }
 }
@@ -82,7 +91,7 @@ impl Bed {
 }
 
 /// One line of a result: a figure, its floor, and how they compare.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Line {
     what: String,
     requests_per_s: f64,

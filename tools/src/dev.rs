@@ -26,7 +26,11 @@ pub struct Dev {
     #[arg(long, env = "HOLDFAST_DEV_NODES", default_value_t = 1, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=32))]
     nodes: u16,
-    /// Everything is kept here: the bucket and the nodes' data directories. Start again on it and all is there.
+    /// Followers to run: they fsync a write before the bucket has it, so it is answered sooner. 0: the bucket alone.
+    #[arg(long, env = "HOLDFAST_DEV_FOLLOWERS", default_value_t = 1, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(0..=8))]
+    followers: u16,
+    /// Everything is kept here: the bucket and the programs' data directories. Start again on it and all is there.
     #[arg(long, env = "HOLDFAST_DEV_DIR", default_value = ".holdfast", value_name = "DIR")]
     dir: PathBuf,
     /// Port on 127.0.0.1 of the HTTP API. 0 takes a free one.
@@ -49,6 +53,7 @@ impl Dev {
         let options = FleetOptions {
             dir: self.dir.clone(),
             nodes: usize::from(self.nodes),
+            followers: usize::from(self.followers),
             port: self.port,
             lease_ttl: Some(self.lease_ttl),
         };

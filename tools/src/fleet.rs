@@ -9,8 +9,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow, bail};
 use holdfast_bucket::BucketArgs;
 use holdfast_cellnode as cellnode;
+use holdfast_follower as follower;
 use holdfast_ingress as ingress;
-use holdfast_types::NodeName;
+use holdfast_types::{FollowerName, NodeName};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -24,6 +25,8 @@ pub struct FleetOptions {
     pub dir: PathBuf,
     /// How many nodes.
     pub nodes: usize,
+    /// How many followers. The nodes use them although they are on their own machine.
+    pub followers: usize,
     /// Port of the ingress on loopback; 0 takes a free one.
     pub port: u16,
     /// Lifetime of the nodes' leases; their own default when absent.
@@ -48,6 +51,9 @@ pub struct NodeEnded {
     pub result: Result<cellnode::Exit>,
 }
 
+/// How a follower of the fleet ended.
+type FollowerEnded = (FollowerName, Result<follower::Exit>);
+
 /// A fleet that serves.
 #[derive(Debug)]
 pub struct Fleet {
@@ -60,13 +66,15 @@ pub struct Fleet {
     pub nodes: Vec<RunningNode>,
     stop_ingress: watch::Sender<bool>,
     stop_nodes: watch::Sender<bool>,
+    stop_followers: watch::Sender<bool>,
+    followers: JoinSet<FollowerEnded>,
     ingress: JoinHandle<Result<ingress::Exit>>,
     running: JoinSet<NodeEnded>,
     _lock: File,
 }
 
 impl Fleet {
-    /// Starts the nodes, then the ingress.
+    /// Starts the followers, then the nodes, then the ingress.
     ///
     /// # Errors
     /// What keeps one of them from starting; a port in use and a directory in use are named as such.
@@ -74,6 +82,14 @@ impl Fleet {
         check_port(options.port).await?;
         let lock = lock_directory(&options.dir)?;
         let bucket_url = file_url(&options.dir.join("bucket"))?;
+        let (stop_followers, _) = watch::channel(false);
+        let mut followers = JoinSet::new();
+        for number in 1..=options.followers {
+            let name =
+                FollowerName::parse(&format!("follower-{number}")).expect("a name with a number is one");
+            let ready = spawn_follower(&options, &bucket_url, name, &stop_followers, &mut followers);
+            first(ready, async { follower_ended(followers.join_next().await) }).await?;
+        }
         let (stop_nodes, _) = watch::channel(false);
         let mut running = JoinSet::new();
         let mut starting = Vec::new();
@@ -96,6 +112,8 @@ impl Fleet {
             nodes,
             stop_ingress,
             stop_nodes,
+            stop_followers,
+            followers,
             ingress,
             running,
             _lock: lock,
@@ -114,14 +132,15 @@ impl Fleet {
         self.running.len()
     }
 
-    /// Resolves when a node has ended, or with an error when the ingress has.
+    /// Resolves when a node has ended, or with an error when the ingress or a follower has.
     ///
     /// # Errors
-    /// The ingress ended, which it does not do by itself.
+    /// The ingress or a follower ended, which neither does by itself.
     pub async fn next_ended(&mut self) -> Result<NodeEnded> {
         tokio::select! {
             biased;
             ended = (&mut self.ingress) => Err(ingress_ended(ended)),
+            Some(ended) = self.followers.join_next() => Err(follower_ended(Some(ended))),
             Some(ended) = self.running.join_next() => Ok(ended.expect("a node does not panic")),
             else => std::future::pending().await,
         }
@@ -144,7 +163,7 @@ impl Fleet {
         }
     }
 
-    /// Leaves in order: the ingress answers what it has, then the nodes give their cells up.
+    /// Leaves in order: the ingress answers what it has, the nodes give their cells up, then nobody needs the followers.
     ///
     /// # Errors
     /// What a program ended with.
@@ -160,6 +179,11 @@ impl Fleet {
                     bail!("`{name}` fenced itself while it stopped: {}", cause.name())
                 }
             }
+        }
+        self.stop_followers.send_replace(true);
+        while let Some(ended) = self.followers.join_next().await {
+            let (name, result) = ended.expect("a follower does not panic");
+            result.with_context(|| format!("`{name}` failed"))?;
         }
         Ok(())
     }
@@ -203,6 +227,7 @@ fn spawn_node(
     let mut config = cellnode::Config::embedded(BucketArgs::at(bucket_url), name.clone(), data_dir);
     // These come from the environment too, where they are meant for one program.
     (config.ready_file, config.advertise) = (None, None);
+    config.allow_own_host = true;
     if let Some(ttl) = options.lease_ttl {
         config.lease_ttl = ttl;
     }
@@ -212,6 +237,25 @@ fn spawn_node(
         let result = cellnode::Service::run(config, Some(ready), wait(stopped)).await;
         NodeEnded { name, result }
     });
+    told
+}
+
+fn spawn_follower(
+    options: &FleetOptions,
+    bucket_url: &str,
+    name: FollowerName,
+    stop: &watch::Sender<bool>,
+    followers: &mut JoinSet<FollowerEnded>,
+) -> oneshot::Receiver<follower::Addresses> {
+    let data_dir = options.dir.join(name.as_str());
+    let mut config = follower::Config::embedded(BucketArgs::at(bucket_url), name.clone(), data_dir);
+    (config.ready_file, config.advertise) = (None, None);
+    if let Some(ttl) = options.lease_ttl {
+        config.lease_ttl = ttl;
+    }
+    let (ready, told) = oneshot::channel();
+    let stopped = stop.subscribe();
+    followers.spawn(async move { (name, follower::Service::run(config, Some(ready), wait(stopped)).await) });
     told
 }
 
@@ -247,6 +291,15 @@ fn ended_early(ended: Option<Result<NodeEnded, tokio::task::JoinError>>) -> anyh
         }
         Some(Err(error)) => anyhow::Error::new(error).context("a node failed"),
         None => anyhow!("no node runs"),
+    }
+}
+
+fn follower_ended(ended: Option<Result<FollowerEnded, tokio::task::JoinError>>) -> anyhow::Error {
+    match ended {
+        Some(Ok((name, Err(error)))) => error.context(format!("`{name}` failed")),
+        Some(Ok((name, Ok(exit)))) => anyhow!("`{name}` ended by itself: {exit:?}"),
+        Some(Err(error)) => anyhow::Error::new(error).context("a follower failed"),
+        None => anyhow!("no follower runs"),
     }
 }
 

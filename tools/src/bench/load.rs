@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use futures::future::try_join_all;
-use http::{Method, Request};
+use http::{HeaderValue, Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
@@ -36,6 +36,7 @@ impl Target {
 /// One connection.
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
+    authorization: Option<HeaderValue>,
 }
 
 impl Connection {
@@ -45,17 +46,25 @@ impl Connection {
         stream.set_nodelay(true)?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
-        Ok(Self { sender })
+        Ok(Self { sender, authorization: None })
+    }
+
+    /// The same, with this `Authorization` in each request.
+    pub(super) fn with_authorization(self, authorization: Option<HeaderValue>) -> Self {
+        Self { authorization, ..self }
     }
 
     /// Sends one request and reads its whole answer.
     pub(super) async fn send(&mut self, target: &Target) -> Result<Bytes> {
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(Method::POST)
             .uri(&target.path)
             .header("host", "bench")
             .header("content-type", "application/json")
             .body(Full::new(target.body.clone()))?;
+        if let Some(authorization) = &self.authorization {
+            request.headers_mut().insert(http::header::AUTHORIZATION, authorization.clone());
+        }
         self.sender.ready().await?;
         let response = self.sender.send_request(request).await?;
         let status = response.status();
