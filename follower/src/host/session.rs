@@ -81,7 +81,9 @@ impl Session {
         {
             old.end();
         }
-        if state.stream.as_ref().is_none_or(|(known, _)| *known <= stream) {
+        if state.stream.as_ref().is_some_and(|(known, _)| *known > stream) {
+            answers.end();
+        } else {
             state.stream = Some((stream, Arc::clone(answers)));
         }
         let is_draining = inner.is_draining();

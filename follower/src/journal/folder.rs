@@ -6,10 +6,13 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate, statvfs};
-use rustix::io::pwritev;
+use rustix::fs::{Advice, CWD, FallocateFlags, RenameFlags, fadvise, fallocate, renameat_with, statvfs};
+use rustix::io::{Errno, pwritev};
 
 use super::disk::{Disk, DiskFile};
+
+/// What small files are padded to, with line ends.
+const REPLACED_LEN: usize = 16 * 1024;
 
 /// A folder.
 #[derive(Debug)]
@@ -42,7 +45,7 @@ impl Disk for FolderDisk {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
         let allocated = match fallocate(&file, FallocateFlags::empty(), 0, len) {
             // A file system without it: the space is taken by writing.
-            Err(rustix::io::Errno::OPNOTSUPP) => write_zeros(&file, len),
+            Err(Errno::OPNOTSUPP) => write_zeros(&file, len),
             other => other.map_err(io::Error::from),
         };
         if let Err(error) = allocated.and_then(|()| file.sync_all()) {
@@ -65,12 +68,20 @@ impl Disk for FolderDisk {
         }
     }
 
+    /// The new content takes the place of the one before the last, so that a full disk has room for it.
     fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        let new = self.root.join(format!("{name}.new"));
-        let mut file = File::create(&new)?;
-        file.write_all(content)?;
+        let (old, new) = (self.root.join(name), self.root.join(format!("{name}.new")));
+        let mut padded = content.to_vec();
+        padded.resize(content.len().next_multiple_of(REPLACED_LEN), b'\n');
+        let mut file = File::options().write(true).create(true).truncate(false).open(&new)?;
+        file.write_all(&padded)?;
+        file.set_len(padded.len() as u64)?;
         file.sync_all()?;
-        fs::rename(&new, self.root.join(name))?;
+        match renameat_with(CWD, &new, CWD, &old, RenameFlags::EXCHANGE) {
+            // The first time there is nothing to exchange it with, and some file systems cannot.
+            Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS) => fs::rename(&new, &old)?,
+            exchanged => exchanged?,
+        }
         self.sync_names()
     }
 

@@ -80,19 +80,19 @@ impl Opened {
         options: JournalOptions,
     ) -> Result<Self, JournalError> {
         let mut scan = Scan::new(incarnation);
-        let mut manifest = read_manifest(&*disk, &mut scan)?;
+        let manifest = read_manifest(&*disk, &mut scan)?;
         remove_leftovers(&*disk, &manifest, options.segment_len)?;
         let segments = Arc::new(Segments::default());
         let is_damaged_before = std::mem::take(&mut scan.is_damaged);
         let next_number = manifest.segments.last().map_or(1, |row| row.number + 1);
         let mut present = Vec::new();
-        for mut row in std::mem::take(&mut manifest.segments) {
-            if read_segment(&*disk, &mut row, &mut scan, &segments)? {
+        let mut newest = Current::none();
+        for mut row in manifest.segments.iter().copied() {
+            if let Some(file) = read_segment(&*disk, &mut row, &mut scan, &segments)? {
+                newest = Current::resumed(&row, file).map_err(failed("reading a segment"))?;
                 present.push(row);
             }
         }
-        // What was missing is written down as damage by the segment that the next manifest names.
-        manifest = Manifest::new(present);
         if is_damaged_before {
             scan.hole();
         }
@@ -118,7 +118,15 @@ impl Opened {
             last_try: Instant::now(),
             disk,
         };
-        writer.roll(0).map_err(failed("beginning a segment"))?;
+        writer.prepare_spare().map_err(failed("making a segment"))?;
+        if writer.spare.is_none() && newest.number + 1 == next_number {
+            // A full disk must not keep seals and tails from being served: what is left of the newest segment is for them.
+            writer.resume(newest);
+        } else {
+            // What was missing is written down as damage by the segment that the next manifest names.
+            writer.manifest = Manifest::new(present);
+            writer.roll(0).map_err(failed("beginning a segment"))?;
+        }
         Ok(Self { logs, is_damaged: scan.is_damaged, writer })
     }
 
@@ -212,7 +220,7 @@ fn remove_leftovers(disk: &dyn Disk, manifest: &Manifest, segment_len: u64) -> R
         let is_short_spare = name == SPARE
             && disk.open(SPARE).and_then(|file| file.size()).map_err(failed("reading the spare segment"))?
                 != segment_len;
-        if is_unknown || is_short_spare || name.ends_with(".new") {
+        if is_unknown || is_short_spare {
             disk.remove(&name).map_err(failed(format!("removing `{name}`")))?;
         }
     }
@@ -231,7 +239,7 @@ fn read_segment(
     row: &mut SegmentRow,
     scan: &mut Scan,
     segments: &Segments,
-) -> Result<bool, JournalError> {
+) -> Result<Option<Arc<dyn DiskFile>>, JournalError> {
     let name = segment_name(row.number);
     let file = match disk.open(&name) {
         Ok(file) => file,
@@ -241,7 +249,7 @@ fn read_segment(
                 "a segment is missing: `{name}` was removed by somebody else"
             );
             scan.hole();
-            return Ok(false);
+            return Ok(None);
         }
         Err(error) => return Err(failed(format!("opening `{name}`"))(error)),
     };
@@ -250,8 +258,8 @@ fn read_segment(
     let data = data.map_err(failed(format!("reading `{name}`")))?;
     let end = scan.segment(row.number, &data, row.end);
     row.end = Some(row.end.unwrap_or(end));
-    segments.add(row.number, file, true);
-    Ok(true)
+    segments.add(row.number, Arc::clone(&file), true);
+    Ok(Some(file))
 }
 
 fn read_all(file: &dyn DiskFile) -> io::Result<Vec<u8>> {

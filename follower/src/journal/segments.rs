@@ -50,6 +50,13 @@ impl Segments {
         self.lock().insert(number, Segment { file, live: 0, is_closed });
     }
 
+    /// It is written again.
+    pub(super) fn reopen(&self, number: u32) {
+        if let Some(segment) = self.lock().get_mut(&number) {
+            segment.is_closed = false;
+        }
+    }
+
     pub(super) fn close(&self, number: u32) {
         if let Some(segment) = self.lock().get_mut(&number) {
             segment.is_closed = true;

@@ -86,6 +86,13 @@ impl Current {
     pub(super) fn none() -> Self {
         Self { number: 0, file: Arc::new(NoFile), position: 0, len: 0, sequence: 0 }
     }
+
+    /// A segment that was read back, from its end on.
+    pub(super) fn resumed(row: &SegmentRow, file: Arc<dyn DiskFile>) -> io::Result<Self> {
+        let position = row.end.expect("a segment that was read has an end");
+        // Any number but that of a first batch.
+        Ok(Self { number: row.number, len: file.size()?, file, position, sequence: 1 })
+    }
 }
 
 impl Writer {
@@ -201,6 +208,15 @@ impl Writer {
         self.segments.add(number, file, false);
         self.segments.close(before.number);
         self.prepare_spare()
+    }
+
+    /// Goes on where a segment ended. The manifest stays as it is: it names this segment as the one that is written.
+    pub(super) fn resume(&mut self, newest: Current) {
+        self.segments.reopen(newest.number);
+        if let Some(row) = self.manifest.segments.last_mut() {
+            row.end = None;
+        }
+        self.current = newest;
     }
 
     /// A file of at least `len` bytes for a new segment. On a full disk it waits.

@@ -71,11 +71,16 @@ fn what_a_killed_process_wrote_counts_when_it_is_fsynced_anew() {
     let follower = two_sessions(&disk, 1..3);
     disk.hold_syncs(true);
     follower.append(session(1), 1, 3..4, 100);
-    while disk.after_kill().names().is_empty() {}
+    while state(&read(&Arc::new(disk.after_kill())).logs, session(1)).2 < 4 {
+        std::thread::yield_now();
+    }
     let killed = Arc::new(disk.after_kill());
-    let end = state(&read(&killed).logs, session(1)).2;
-    assert!((3..=4).contains(&end));
-    assert_eq!(state(&read(&Arc::new(killed.after_power_cut(|| false))).logs, session(1)).2, end);
+    let lost = Arc::new(killed.after_power_cut(|| false));
+    assert_eq!(state(&read(&lost).logs, session(1)).2, 3, "it is in memory only");
+    assert_eq!(state(&read(&killed).logs, session(1)).2, 4);
+    let kept = Arc::new(killed.after_power_cut(|| false));
+    let whole = (1, 1, 4, true, false);
+    assert_eq!(state(&read(&kept).logs, session(1)), whole, "who read it has fsynced it");
     disk.hold_syncs(false);
     follower.end();
 }

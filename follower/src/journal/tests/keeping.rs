@@ -137,6 +137,21 @@ fn a_full_disk_refuses_frames_and_takes_seals() {
     follower.wait_told(session(2), |told| told.sealed);
     let held = follower.told(session(1)).acknowledged;
     assert!((1..=next).contains(&held));
+    follower.end();
+    // A restart finds no space at all, and another one: seals and tails go on.
+    let follower = Follower::start(read(&disk));
+    follower.seal(session(3));
+    follower.wait_told(session(3), |told| told.sealed);
+    follower.append(session(1), 1, held + 1..held + 2, 10);
+    follower.end();
+    let opened = read(&disk);
+    assert_eq!(readable(&opened, session(1)), (1..=held).collect::<Vec<_>>());
+    for number in [2, 3] {
+        assert!(state(&opened.logs, session(number)).4, "session {number} is sealed");
+    }
+    let follower = Follower::start(opened);
+    assert!(!follower.journal.has_room());
+    follower.adopt(session(1), 1, 1);
     // Space comes back with a release, and with it the frames.
     follower.release(session(1), 1, held + 1);
     follower.adopt(session(1), 2, held + 1);

@@ -114,9 +114,9 @@ impl SimDisk {
         state.files[id].synced = state.files[id].now.clone();
     }
 
-    /// The disk after the process was killed: everything that was written is still in memory.
+    /// The disk after the process was killed: what was written is still in memory, fsynced or not.
     pub(super) fn after_kill(&self) -> Self {
-        self.copy(|content, _| content.now.clone(), |state| state.names.clone())
+        self.copy(Content::clone, |state| state.names.clone())
     }
 
     /// The disk after a power cut: of what was not fsynced, each sector survives by `coin`.
@@ -133,23 +133,23 @@ impl SimDisk {
             data
         };
         self.copy(
-            |content, _| survive(content, &mut coin),
+            |content| {
+                let now = survive(content, &mut coin);
+                Content { synced: now.clone(), now }
+            },
             |state| if keeps_names { state.names.clone() } else { state.names_synced.clone() },
         )
     }
 
     fn copy(
         &self,
-        mut data: impl FnMut(&Content, usize) -> Vec<u8>,
+        content: impl FnMut(&Content) -> Content,
         names: impl FnOnce(&State) -> BTreeMap<String, usize>,
     ) -> Self {
         let state = self.shared.state.lock().unwrap();
         let names = names(&state);
-        let files = state.files.iter().enumerate().map(|(id, content)| {
-            let now = data(content, id);
-            Content { synced: now.clone(), now }
-        });
-        let copy = State { names_synced: names.clone(), names, files: files.collect(), ..State::default() };
+        let files = state.files.iter().map(content).collect();
+        let copy = State { names_synced: names.clone(), names, files, ..State::default() };
         Self { shared: Arc::new(Shared { state: Mutex::new(copy), changed: Condvar::new() }) }
     }
 }
