@@ -5,3 +5,4 @@ mod failures;
 mod pinning;
 mod streaming;
 mod support;
+mod wire;
