@@ -3,6 +3,7 @@
 //! never answer an append before its fsync, nor accept one of a log that is sealed.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod announce;
 mod clock;
 pub mod config;
 mod host;

@@ -8,13 +8,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use holdfast_bucket::probe::{ProbeVerdict, probe};
 use holdfast_bucket::{Bucket, Buckets};
-use holdfast_core::lease::{FenceCause, LeaseTiming};
+use holdfast_core::lease::FenceCause;
 use holdfast_core::log_record::MemberId;
-use holdfast_records::{FollowerLease, Record};
-use holdfast_rpc::{PROTOCOL, ProcessIdentity, Role};
+use holdfast_rpc::{ProcessIdentity, Role};
 use holdfast_telemetry::program::write_ready;
 use holdfast_telemetry::{MeteredBucket, Readiness, metrics};
-use holdfast_types::{HostId, Millis, SessionId, WriteId};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
@@ -22,9 +20,9 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::config::Config;
 use crate::host::Host;
 use crate::journal::{BatchStats, Ends, FolderDisk, JournalOptions, Opened};
-use crate::lease::{Describe, LeaseEnd, LeaseLoop};
+use crate::lease::{LeaseEnd, LeaseLoop};
 use crate::log_dir::LogDir;
-use crate::{clock, random};
+use crate::{announce, random};
 
 /// How often a drain looks whether sessions have left.
 const DRAIN_LOOK: Duration = Duration::from_millis(50);
@@ -106,7 +104,8 @@ impl Service {
             let (host, identity, stopped) = (Arc::new(host.clone()), identity.clone(), wait(stopped.clone()));
             async move { holdfast_rpc::serve_follower(internal, host, &identity, stopped).await }
         });
-        let lease = lease_loop(&config, (session, &dir), addresses.internal, &host, &buckets)?;
+        let lease =
+            announce::lease(&config, (session, dir.incarnation()), addresses.internal, &host, &buckets)?;
         let held = lease.held();
         let admin = spawn({
             let (host, held) = (host.clone(), held.clone());
@@ -285,53 +284,6 @@ async fn prove_fit(buckets: &Buckets) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn lease_loop(
-    config: &Config,
-    (session, dir): (SessionId, &LogDir),
-    internal: SocketAddr,
-    host: &Host,
-    buckets: &Buckets,
-) -> Result<LeaseLoop> {
-    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    let timing = LeaseTiming::with_ttl(millis(config.lease_ttl), millis(config.max_clock_skew));
-    let address = config.advertise.clone().unwrap_or_else(|| internal.to_string());
-    let machine = match &config.host {
-        Some(host) => host.clone(),
-        None => this_host()?,
-    };
-    let (follower, zone, incarnation) = (config.follower.clone(), config.zone.clone(), dir.incarnation());
-    let (host, started_ms) = (host.clone(), clock::wall());
-    let describe: Describe = Box::new(move |write_id: WriteId, expires_ms: Millis| FollowerLease {
-        version: FollowerLease::VERSION,
-        write_id,
-        follower: follower.clone(),
-        session,
-        incarnation,
-        expires_ms,
-        started_ms,
-        address: address.clone(),
-        host: machine.clone(),
-        zone: zone.clone(),
-        protocol: PROTOCOL,
-        free_bytes: if host.journal().has_room() { host.free_bytes() } else { 0 },
-        retained_bytes: host.retained_bytes(),
-        sessions: host.streams(),
-        draining: host.is_draining(),
-    });
-    let bucket = Arc::clone(&buckets.leases);
-    Ok(LeaseLoop::new(bucket, config.follower.clone(), (timing, session, incarnation), describe))
-}
-
-fn this_host() -> Result<HostId> {
-    let read = |path| std::fs::read_to_string(path).ok().map(|text: String| text.trim().to_owned());
-    let candidates = [read("/etc/machine-id"), read("/proc/sys/kernel/hostname")];
-    candidates
-        .into_iter()
-        .flatten()
-        .find_map(|text| HostId::parse(&text).ok())
-        .context("this machine has neither a machine id nor a usable host name; name it with --host")
 }
 
 fn readiness(host: &Host, held: &watch::Receiver<bool>) -> Readiness {

@@ -147,8 +147,24 @@ impl Opened {
             disk: Arc::clone(&writer.disk),
         };
         let thread = thread::Builder::new().name("journal".into());
-        thread.spawn(move || writer.run(&report)).expect("the system has a thread");
+        let last_word = LastWord(Arc::clone(&writer.queue));
+        let run = move || {
+            let _last_word = last_word;
+            writer.run(&report);
+        };
+        thread.spawn(run).expect("the system has a thread");
         journal
+    }
+}
+
+/// A thread that ended by a bug must not leave everybody waiting.
+struct LastWord(Arc<Queue>);
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.ends.send_replace(Ends::Poisoned("the journal's thread panicked".into()));
+        }
     }
 }
 

@@ -151,3 +151,63 @@ impl Inner {
         batch
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use holdfast_core::follower::LogEntry;
+    use holdfast_types::NodeName;
+
+    use super::*;
+    use crate::journal::EntryBody;
+
+    fn entry(ticket: u64) -> Entry {
+        let body = EntryBody::Note { node: NodeName::parse("n").unwrap(), entry: LogEntry::Seal };
+        Entry { session: SessionId::from_bits(1), ticket: Ticket(ticket), body }
+    }
+
+    fn take(queue: &Queue, lazy_max: Duration) -> Option<Vec<u64>> {
+        match queue.take(Duration::ZERO, lazy_max) {
+            Taken::Items(items) => Some(items.iter().map(|item| item.entry.ticket.0).collect()),
+            Taken::Idle => Some(Vec::new()),
+            Taken::Closed => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_appends_waits_for_room() {
+        let queue = Queue::new(10);
+        let first = queue.room(8).await;
+        let mut second = std::pin::pin!(queue.room(5));
+        assert!(futures::poll!(second.as_mut()).is_pending());
+        queue.push(entry(1), true, Some(first));
+        assert!(futures::poll!(second.as_mut()).is_pending(), "queued is not written");
+        assert_eq!(take(&queue, Duration::MAX), Some(vec![1]));
+        drop(second.await);
+        // More than there is room for at all comes alone.
+        drop(queue.room(1_000).await);
+    }
+
+    #[test]
+    fn what_nobody_waits_for_rides_along() {
+        let queue = Queue::new(10);
+        let later = Duration::from_secs(3_600);
+        queue.push(entry(1), false, None);
+        assert_eq!(take(&queue, later), Some(vec![]));
+        queue.push(entry(2), true, None);
+        queue.push(entry(3), false, None);
+        assert_eq!(take(&queue, later), Some(vec![1, 2, 3]), "in their order");
+        queue.push(entry(4), false, None);
+        assert_eq!(take(&queue, Duration::ZERO), Some(vec![4]), "it has waited long enough");
+    }
+
+    #[test]
+    fn a_closed_queue_is_emptied_first() {
+        let queue = Queue::new(10);
+        queue.push(entry(1), false, None);
+        queue.close();
+        assert_eq!(take(&queue, Duration::from_secs(3_600)), Some(vec![1]));
+        assert_eq!(take(&queue, Duration::from_secs(3_600)), None);
+    }
+}
