@@ -11,6 +11,7 @@ use holdfast_bucket::{Bucket, BucketError, ErrorKind};
 use holdfast_core::log_record::MemberId;
 use holdfast_core::pieces::pieces;
 use holdfast_core::recovery::GatherFault;
+use holdfast_ltx::REQUEST_COST_BYTES;
 use holdfast_records::{Key, Level};
 use holdfast_rpc::follower::{LogFrame, LogName};
 use holdfast_telemetry::metrics;
@@ -22,7 +23,7 @@ use super::witness::LogWitness;
 use crate::backoff::Backoff;
 use crate::blocking::blocking;
 
-/// Bytes of one window. Three are in memory at once (one arrives, one waits, one is uploaded), and the merged files of one.
+/// Bytes of one window. Three are in memory at once: one arrives, one waits, one is uploaded.
 const WINDOW_BYTES_MAX: usize = 32 << 20;
 /// Frames of one window: what each costs besides its body stays far below the bodies' bound.
 const WINDOW_FRAMES_MAX: usize = 64 << 10;
@@ -249,11 +250,25 @@ fn jobs(runs: Vec<Run>) -> Vec<Job> {
         for (min, max) in pieces(first, last) {
             let len = usize::try_from(max.get() - min.get() + 1).expect("a piece is short");
             let rest = frames.split_off(len);
-            let key = Key::Ltx { cell: cell.clone(), epoch, level: Level::Zero, min, max }.to_string();
-            jobs.push(Job { key, frames: std::mem::replace(&mut frames, rest) });
+            add_jobs(&mut jobs, (&cell, epoch), std::mem::replace(&mut frames, rest));
         }
     }
     jobs
+}
+
+/// One object for a block of frames, or for each half of it where the block is long: a half is a block, too, and nobody
+/// gains by merging files whose bytes cost more than their requests.
+fn add_jobs(jobs: &mut Vec<Job>, (cell, epoch): (&CellName, Epoch), mut frames: Vec<LogFrame>) {
+    let bytes: usize = frames.iter().map(|frame| frame.body.len()).sum();
+    if frames.len() > 1 && u64::try_from(bytes).is_ok_and(|bytes| bytes > REQUEST_COST_BYTES) {
+        let later = frames.split_off(frames.len() / 2);
+        add_jobs(jobs, (cell, epoch), frames);
+        add_jobs(jobs, (cell, epoch), later);
+        return;
+    }
+    let (min, max) = (frames[0].txid, frames[frames.len() - 1].txid);
+    let key = Key::Ltx { cell: cell.clone(), epoch, level: Level::Zero, min, max }.to_string();
+    jobs.push(Job { key, frames });
 }
 
 impl Job {

@@ -141,9 +141,11 @@ impl Recoveries {
     #[must_use]
     pub fn hold_up(&self, cell: &CellName) -> Option<String> {
         let log = lock(&self.inner.waiting).get(cell).cloned()?;
-        let reason = lock(&self.inner.held_up).get(&log).map(|hold_up| hold_up.reason.clone());
-        let reason = reason.unwrap_or_else(|| "the recovery is under way".into());
-        Some(format!("the log of {log}, its dead owner, is not recovered: {reason}"))
+        let known = lock(&self.inner.held_up).get(&log).map(|hold_up| hold_up.reason.clone());
+        let under_way = || lock(&self.inner.running).contains_key(&log).then(|| "it is under way".to_owned());
+        // Neither: somebody else has recovered it since.
+        let reason = known.or_else(under_way)?;
+        Some(format!("the log of {log}, its dead owner, is not recovered yet: {reason}"))
     }
 
     /// The logs whose recovery waits for followers or for a person, and why.

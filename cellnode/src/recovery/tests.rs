@@ -109,6 +109,17 @@ async fn a_frame_that_does_not_match_its_crc_is_taken_from_the_other_follower() 
 }
 
 #[tokio::test]
+async fn long_files_are_not_merged() {
+    let fleet = Fleet::new().await;
+    // Files of 700 KiB: any two of them are longer than a mebibyte.
+    fleet.followers.generate(4, 1_400);
+    let outcome = fleet.recoveries.attempt(&fleet.log).await;
+    assert!(matches!(outcome, RecoveryOutcome::Recovered { .. }), "{outcome:?}");
+    let expected: Vec<String> = (1..=4).map(|txid| key_of("a", txid, txid)).collect();
+    assert_eq!(fleet.level_zero().await, expected);
+}
+
+#[tokio::test]
 async fn a_tail_that_breaks_is_resumed_where_it_broke() {
     let fleet = Fleet::new().await;
     fleet.append(frames_of(&(1..=40).map(|txid| ("a", txid)).collect::<Vec<_>>()));
@@ -263,4 +274,10 @@ async fn a_tail_of_a_gibibyte_takes_less_than_256_mebibytes() {
     assert!(used < 256 << 20, "{used}");
     let stored = fleet.level_zero().await.len();
     println!("{stored} objects");
+    // The floor: the same frames from the same followers to the same store, one object each, in as many lanes.
+    let folder = tempfile::tempdir().unwrap();
+    let store: Arc<dyn Bucket> = Arc::new(holdfast_bucket::LocalBucket::open(folder.path()).await.unwrap());
+    let started = std::time::Instant::now();
+    support::copy(&fleet, store).await;
+    println!("copying them takes {:?}", started.elapsed());
 }

@@ -418,6 +418,19 @@ impl LogWitness for FakeFollowers {
     }
 }
 
+/// Brings the generated frames of `f1` into a store, as they come.
+pub(super) async fn copy(fleet: &Fleet, store: Arc<dyn Bucket>) {
+    let (count, _) = fleet.followers.with("f1", |follower| follower.generated.unwrap());
+    let (start, last) = (LogOffset::new(1), LogOffset::new(count));
+    let tail = fleet.followers.tail(&member("f1"), &fleet.log, start, last).await.unwrap();
+    let puts = tail.map(|frames| async {
+        for frame in frames.unwrap() {
+            store.put(&key_of("a", frame.txid.get(), frame.txid.get()), frame.body).await.unwrap();
+        }
+    });
+    puts.buffer_unordered(32).collect::<Vec<()>>().await;
+}
+
 /// Memory of this process, in bytes.
 pub(super) fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
