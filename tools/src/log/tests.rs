@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use holdfast_bucket::{Bucket, BucketArgs, Buckets};
+use holdfast_bucket::{BucketArgs, Buckets};
 use holdfast_records::{
     EnsembleRecord, Key, MemberRecord, NodeLogRecord, NodeLogState, Record, RecordVersion,
 };
