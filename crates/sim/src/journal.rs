@@ -39,6 +39,8 @@ pub(crate) struct Disk {
     /// Segments that were lost.
     lost: BTreeSet<u64>,
     segment: u64,
+    /// Where the head of the current segment ends, which says all that the segments before it say.
+    head_end: usize,
     /// What the entries say so far.
     replays: BTreeMap<SessionId, LogReplay>,
 }
@@ -51,6 +53,7 @@ impl Disk {
             synced: 0,
             lost: BTreeSet::new(),
             segment: 1,
+            head_end: 0,
             replays: BTreeMap::new(),
         }
     }
@@ -80,6 +83,7 @@ impl Disk {
             let entry = JournalEntry { session: *session, ticket, entry, frames: Vec::new() };
             self.written.push(Written { segment: self.segment, entry });
         }
+        self.head_end = self.written.len();
     }
 
     /// An fsync has ended: what became durable by it.
@@ -96,19 +100,14 @@ impl Disk {
         while let Some(oldest) = self.written.first().map(|written| written.segment) {
             let len = self.written.iter().take_while(|written| written.segment == oldest).count();
             let is_needed = self.written[..len].iter().any(|written| self.retains(&written.entry));
-            if oldest == self.segment || is_needed || len > self.synced || !self.next_is_synced(len) {
+            if oldest == self.segment || is_needed || self.synced < self.head_end {
                 return;
             }
             self.written.drain(..len);
             self.synced -= len;
-            self.lost = self.lost.split_off(&oldest);
+            self.head_end -= len;
+            self.lost = self.lost.split_off(&(oldest + 1));
         }
-    }
-
-    /// Whether what the next segment carries forward is durable.
-    fn next_is_synced(&self, from: usize) -> bool {
-        let next = self.written.get(from).map(|written| written.segment);
-        self.written.iter().take_while(|written| Some(written.segment) <= next).count() <= self.synced
     }
 
     fn retains(&self, entry: &JournalEntry) -> bool {
@@ -151,7 +150,7 @@ impl Disk {
         if !lost.is_empty() {
             self.replays.values_mut().for_each(LogReplay::hole);
         }
-        self.segment += 1;
+        self.begin_segment();
         (fresh, self.replays.clone())
     }
 

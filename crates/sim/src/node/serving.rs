@@ -129,7 +129,9 @@ impl World {
         event: GateEvent,
     ) -> Result<(), Violation> {
         let (Phase::Serving(residency) | Phase::Settling(residency)) = &mut slot.phase else {
-            unreachable!("a gate serves or settles")
+            // A late answer to a gate that is gone.
+            self.put_slot(index, cell, slot);
+            return Ok(());
         };
         let now = self.nodes[index].clock.read(self.now).monotonic;
         let authority_until = self.nodes[index].process.as_ref().expect("checked").authority_until;
