@@ -1,0 +1,77 @@
+//! Configurations that take longer than CI has: each visited to its end, and compared with its pinned verdict. With a word
+//! as argument only those whose name holds it.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use holdfast_check::gate::{self, GateModel, Phase};
+use holdfast_check::node_log::{self, ABANDONED, CALM, GROWTH, LONE, MOVE, NodeLogModel, SPARE};
+use holdfast_check::ownership::{self, OwnershipModel};
+use holdfast_check::verdict::{Findings, Verdict, explore};
+
+const GATE: gate::Bounds =
+    gate::Bounds { writes: 2, reads: 1, closes: true, faults: 2, last_phase: Phase::Fenced };
+const NODE_LOG: node_log::Bounds = node_log::Bounds { recoverers: 1, ..CALM };
+const OWNERSHIP: ownership::Bounds =
+    ownership::Bounds { nodes: 2, claims: 3, releases: 1, lost_answers: 1, restarts: 1, beyond_skew: true };
+
+type Case = (&'static str, fn() -> Findings, Verdict);
+
+macro_rules! node_log {
+    ($($field:ident: $value:expr),*) => {
+        || explore(NodeLogModel(node_log::Bounds { $($field: $value,)* ..NODE_LOG }))
+    };
+}
+
+const CASES: &[Case] = &[
+    ("gate", || explore(GateModel::new(GATE)), pinned(0, 0, 0)),
+    ("ownership", || explore(OwnershipModel(OWNERSHIP)), pinned(0, 0, 0)),
+    ("node log, uploads", node_log!(uploads: true), pinned(367_981, 87_559, 51)),
+    (
+        "node log, broken link and quarantine",
+        node_log!(followers: 1, views: LONE, ticks: true, broken_links: 1, leaps: 1),
+        pinned(628_551, 150_989, 66),
+    ),
+    ("node log, broken link", node_log!(broken_links: 1), pinned(733_505, 253_905, 71)),
+    (
+        "node log, crash and seal without answer",
+        node_log!(crashes: 1, unanswered_seals: 1),
+        pinned(1_458_417, 475_748, 73),
+    ),
+    (
+        "node log, race and lost answer",
+        node_log!(followers: 1, views: LONE, recoverers: 2, lost_answers: 1),
+        pinned(1_379_442, 514_313, 58),
+    ),
+    ("node log, move among three", node_log!(followers: 3, views: MOVE), pinned(4_071_475, 1_196_901, 78)),
+    ("node log, growth and lost answer", node_log!(views: GROWTH, lost_answers: 1), pinned(0, 0, 0)),
+    ("node log, growth and crash", node_log!(views: GROWTH, crashes: 1), pinned(0, 0, 0)),
+    ("node log, spare follower", node_log!(followers: 3, views: SPARE, broken_links: 1), pinned(0, 0, 0)),
+    ("node log, lost disk", node_log!(lost_disks: 1), pinned(0, 0, 0)),
+    ("node log, abandoned", node_log!(views: ABANDONED, broken_links: 1, uploads: true), pinned(0, 0, 0)),
+];
+
+const fn pinned(generated: usize, unique: usize, depth: usize) -> Verdict {
+    Verdict { generated, unique, depth }
+}
+
+fn main() -> ExitCode {
+    let filter = std::env::args().nth(1).unwrap_or_default();
+    let mut is_right = true;
+    for (name, run, pinned) in CASES.iter().filter(|(name, ..)| name.contains(&filter)) {
+        let began = Instant::now();
+        let Findings { visited, violated, unreached } = run();
+        println!("{name}: {visited:?} in {} s", began.elapsed().as_secs());
+        for (property, path) in &violated {
+            println!("  {property} does not hold after these steps:\n{path}");
+        }
+        if !unreached.is_empty() {
+            println!("  nothing shows that {unreached:?}");
+        }
+        if visited != *pinned {
+            println!("  reviewed was {pinned:?}");
+        }
+        is_right &= violated.is_empty() && unreached.is_empty() && visited == *pinned;
+    }
+    if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,89 @@
+//! What must always hold, and what must happen somewhere lest the rest says nothing.
+
+use holdfast_core::log_record::{LogState, MemberId};
+use holdfast_types::LogOffset;
+use stateright::Property;
+
+use super::bounds::place;
+use super::follower::bits;
+use super::recoverer::Ended;
+use super::{NodeLogModel, World};
+
+pub(super) fn all() -> Vec<Property<NodeLogModel>> {
+    vec![
+        Property::always(
+            "INV-ACK-1: what was proved is in the bucket when a cell is claimed",
+            |_, world: &World| !world.is_recovered() || world.lacks() == 0,
+        ),
+        Property::always("INV-REC-2: sealed means covered", |_, world: &World| {
+            world.state() != Some(LogState::Sealed) || world.lacks() == 0
+        }),
+        Property::always("INV-LOG-1: who may be asked has fsynced what was proved", |_, world: &World| {
+            world.witnesses_hold_what_the_bucket_lacks()
+        }),
+        Property::always("INV-LOG-2: nothing is appended past a seal", |_, world: &World| {
+            !world.followers.iter().any(|follower| follower.appended_past_seal)
+        }),
+        Property::always("INV-LOG-3: what a follower dropped is in the bucket", |_, world: &World| {
+            world
+                .followers
+                .iter()
+                .all(|follower| bits(LogOffset::new(1), follower.log.state().start) & !world.covered == 0)
+        }),
+        Property::always("INV-REC-1: no claim before the record is sealed", |_, world: &World| {
+            !world.is_recovered() || world.state() == Some(LogState::Sealed)
+        }),
+        Property::always("INV-REC-3: nobody but a person declares loss", |_, world: &World| {
+            world.record.record().is_none_or(|record| !record.loss_declared)
+        }),
+        Property::always("a member with its disk is a witness", |_, world: &World| {
+            !world.is_blocked_despite_answer()
+        }),
+        Property::sometimes("a frame is proved that the bucket lacks", |_, world: &World| world.lacks() != 0),
+        Property::sometimes("a proved frame comes from a follower into the bucket", |_, world: &World| {
+            world.rescues.is_empty()
+                || (world.is_recovered() && world.owner.uploaded == 0 && world.proved() != 0)
+        }),
+    ]
+}
+
+impl World {
+    pub(super) fn state(&self) -> Option<LogState> {
+        self.record.record().map(|record| record.state)
+    }
+
+    /// Frames that an ensemble proved.
+    pub(super) fn proved(&self) -> u32 {
+        bits(LogOffset::new(1), self.owner.proved_below)
+    }
+
+    /// Of those, the ones that are on followers only.
+    pub(super) fn lacks(&self) -> u32 {
+        self.proved() & !self.covered
+    }
+
+    fn is_recovered(&self) -> bool {
+        self.rescues.iter().flatten().any(|rescue| rescue.ended == Some(Ended::Recovered))
+    }
+
+    /// With a lost disk its member is none; every other must do.
+    fn is_blocked_despite_answer(&self) -> bool {
+        let blocked = Some(Ended::Blocked { despite_answer: true });
+        self.rescues.iter().flatten().any(|rescue| rescue.ended == blocked)
+    }
+
+    fn witnesses_hold_what_the_bucket_lacks(&self) -> bool {
+        let lacks = self.lacks();
+        if lacks == 0 {
+            return true;
+        }
+        let witnesses = self.record.record().and_then(|record| record.witnesses());
+        witnesses.is_some_and(|ensemble| {
+            let hold = |member: &MemberId| {
+                let (at, disk) = place(member);
+                self.followers[usize::from(at)].frames_of(disk) & lacks == lacks
+            };
+            ensemble.members.iter().all(hold)
+        })
+    }
+}

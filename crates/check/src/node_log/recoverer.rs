@@ -1,0 +1,156 @@
+//! One recoverer: the real machine, and a shell that does what it asks.
+
+use std::collections::BTreeMap;
+
+use holdfast_core::follower::HeldLog;
+use holdfast_core::log_record::LogRecord;
+use holdfast_core::recovery::{
+    GatherFault, Holdings, Missing, Recoverer, Recovery, RecoveryEffect, RecoveryEvent, RecoveryOutcome,
+};
+use holdfast_types::{LogOffset, SessionId, WriteId};
+
+use super::bounds::{member, place, time};
+use super::follower::{Follower, bit};
+use super::owner::{SESSION, node};
+use crate::part::Part;
+use crate::register::{Read, Version, Write};
+
+/// A recoverer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Rescue {
+    pub(super) machine: Recovery<Version>,
+    pub(super) write: Option<Write<LogRecord>>,
+    pub(super) read: Option<Read<LogRecord>>,
+    /// Seals under way, by the disk that was asked for.
+    pub(super) seals: BTreeMap<(u8, u8), Seal>,
+    pub(super) gather: Option<Gather>,
+    pub(super) looks_for_loss: bool,
+    pub(super) ended: Option<Ended>,
+}
+
+/// A seal under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Seal {
+    /// On its way to the follower.
+    Sent,
+    /// The follower has it.
+    Waiting,
+    /// On its way back, with the disk that answered.
+    Answered(HeldLog, u8),
+    /// The follower stopped.
+    Broken,
+}
+
+/// Frames under way from a follower into the bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Gather {
+    /// The member's place and disk.
+    pub(super) from: (u8, u8),
+    /// The next frame.
+    next: LogOffset,
+    /// The one after the last.
+    end: LogOffset,
+}
+
+/// How a recovery ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ended {
+    /// The log is recovered: cells may be claimed from the session.
+    Recovered,
+    /// No witness was found.
+    Blocked {
+        /// A follower answered as no witness, on the disk that was asked for.
+        despite_answer: bool,
+    },
+    /// Anything else.
+    GivenUp,
+}
+
+impl Rescue {
+    pub(super) fn start(number: u8) -> Self {
+        let claimant = SessionId::from_bits(100 + u128::from(number));
+        let me = Recoverer { claimant, node: node(), session: SESSION };
+        let (machine, effect) = Recovery::start(me, WriteId::from_bits((1 + u128::from(number)) << 64));
+        let (seals, gather, looks_for_loss, ended) = (BTreeMap::new(), None, false, None);
+        let mut rescue = Self { machine, write: None, read: None, seals, gather, looks_for_loss, ended };
+        rescue.execute(effect);
+        rescue
+    }
+
+    pub(super) fn on(&mut self, event: RecoveryEvent<Version>, leaps: u8) {
+        if let Some(effect) = self.machine.on(event, time(leaps)) {
+            self.execute(effect);
+        }
+    }
+
+    fn execute(&mut self, effect: RecoveryEffect<Version>) {
+        match effect {
+            RecoveryEffect::ReadRecord => self.read = Some(Read::Asked),
+            RecoveryEffect::WriteRecord { record, guard, missing: _ } => {
+                self.write = Some(Write::Sent(record, guard))
+            }
+            RecoveryEffect::SealMembers { members } => {
+                self.seals.extend(members.iter().map(|member| (place(member), Seal::Sent)));
+            }
+            RecoveryEffect::Gather { member, start, end, is_whole: _ } => {
+                // The first frame's offset is 1 whatever a recovery counts from.
+                self.gather = Some(Gather { from: place(&member), next: start.max(LogOffset::new(1)), end });
+            }
+            RecoveryEffect::LookForLoss => self.looks_for_loss = true,
+            RecoveryEffect::Finish(outcome) => self.end(&outcome),
+        }
+    }
+
+    /// Its shell ends with it.
+    fn end(&mut self, outcome: &RecoveryOutcome) {
+        self.ended = Some(match outcome {
+            RecoveryOutcome::Recovered { .. } => Ended::Recovered,
+            RecoveryOutcome::Blocked { missing, .. } => Ended::Blocked {
+                despite_answer: missing
+                    .iter()
+                    .any(|missing| !matches!(missing.why, Missing::NoAnswer(_) | Missing::OtherDisk { .. })),
+            },
+            RecoveryOutcome::Busy { .. } | RecoveryOutcome::Superseded | RecoveryOutcome::Failed(_) => {
+                Ended::GivenUp
+            }
+        });
+        self.seals.clear();
+        self.gather = None;
+        self.read = None;
+    }
+
+    pub(super) fn answer_seal(&mut self, at: (u8, u8), leaps: u8) {
+        let member = member(at.0, at.1);
+        let event = match self.seals.remove(&at).expect("a seal is under way") {
+            Seal::Answered(held, disk) => {
+                let HeldLog { log_epoch, start, end, is_complete, is_sealed } = held;
+                let incarnation = super::bounds::member(at.0, disk).incarnation;
+                let holdings = Holdings { incarnation, log_epoch, start, end, is_complete, is_sealed };
+                RecoveryEvent::MemberSealed { member, holdings }
+            }
+            Seal::Sent | Seal::Waiting | Seal::Broken => {
+                RecoveryEvent::MemberUnreachable { member, reason: String::new() }
+            }
+        };
+        self.on(event, leaps);
+    }
+
+    /// The next frame of the member's tail goes into the bucket, or there is none, or no such frame.
+    pub(super) fn gather(&mut self, followers: &[Part<Follower>], covered: &mut u32, leaps: u8) {
+        let gather = self.gather.as_mut().expect("a gathering is under way");
+        if gather.next >= gather.end {
+            self.gather = None;
+            return self.on(RecoveryEvent::Gathered, leaps);
+        }
+        let follower = &followers[usize::from(gather.from.0)];
+        let is_there = follower.disk == gather.from.1 && follower.frames & bit(gather.next) != 0;
+        if !is_there {
+            self.gather = None;
+            return self.on(RecoveryEvent::GatherFailed(GatherFault::Member(String::new())), leaps);
+        }
+        *covered |= bit(gather.next);
+        gather.next = gather.next.next();
+        let done_below = gather.next;
+        self.on(RecoveryEvent::Progress { done_below }, leaps);
+    }
+}

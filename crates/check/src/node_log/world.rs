@@ -1,0 +1,232 @@
+//! The bucket, the followers, the session and the recoverers, and the way a step changes them.
+
+use holdfast_core::ensemble::NodeLogEvent;
+use holdfast_core::follower::{CallId, FollowerEvent};
+use holdfast_core::log_record::LogRecord;
+use holdfast_core::recovery::RecoveryEvent;
+use holdfast_core::store::Answer;
+use holdfast_types::LogOffset;
+
+use super::Step;
+use super::bounds::Bounds;
+use super::follower::{Follower, Sealed, bit};
+use super::owner::Owner;
+use super::recoverer::{Rescue, Seal};
+use super::step::Writer;
+use crate::part::Part;
+use crate::register::{Read, Register, Write};
+
+/// What may still go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Budget {
+    pub(super) lost_answers: u8,
+    pub(super) crashes: u8,
+    pub(super) broken_links: u8,
+    pub(super) lost_disks: u8,
+    pub(super) unanswered_seals: u8,
+}
+
+/// The world.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct World {
+    pub(super) budget: Budget,
+    pub(super) leaps: u8,
+    pub(super) record: Part<Register<LogRecord>>,
+    /// Frames in their cells' prefixes, a bit each.
+    pub(super) covered: u32,
+    pub(super) owner: Part<Owner>,
+    pub(super) followers: Vec<Part<Follower>>,
+    pub(super) rescues: Vec<Option<Part<Rescue>>>,
+}
+
+impl World {
+    pub(super) fn begin(bounds: &Bounds) -> Self {
+        Self {
+            budget: Budget {
+                lost_answers: bounds.lost_answers,
+                crashes: bounds.crashes,
+                broken_links: bounds.broken_links,
+                lost_disks: bounds.lost_disks,
+                unanswered_seals: bounds.unanswered_seals,
+            },
+            leaps: 0,
+            record: Part::new(Register::absent()),
+            covered: 0,
+            owner: Part::new(Owner::new(bounds)),
+            followers: (0..bounds.followers).map(|at| Part::new(Follower::new(at, 0))).collect(),
+            rescues: vec![None; usize::from(bounds.recoverers)],
+        }
+    }
+
+    pub(super) fn take(&mut self, bounds: &Bounds, step: Step) {
+        let leaps = self.leaps;
+        match step {
+            Step::Look => self.owner.look(bounds, &mut self.followers, leaps),
+            Step::Append => self.owner.append(&mut self.followers, leaps),
+            Step::Tick => self.owner.on(NodeLogEvent::Tick, &mut self.followers, leaps),
+            Step::Leap => self.leaps += 1,
+            Step::Upload => {
+                self.owner.uploaded += 1;
+                self.covered |= bit(LogOffset::new(u64::from(self.owner.uploaded)));
+            }
+            Step::TellCovered => {
+                let below = LogOffset::new(u64::from(self.owner.uploaded) + 1);
+                self.owner.on(NodeLogEvent::Covered { below }, &mut self.followers, leaps);
+            }
+            Step::GiveUp(at) => {
+                self.budget.broken_links -= 1;
+                self.owner.give_up(at, &mut self.followers, leaps);
+            }
+            Step::Receive(at) => self.owner.receive(usize::from(at), &mut self.followers, leaps),
+            Step::Deliver(at, wire) => {
+                let sealed = self.followers[usize::from(at)].deliver(usize::from(wire));
+                self.note_sealed(at, sealed);
+            }
+            Step::Fsync(at) => {
+                let sealed = self.followers[usize::from(at)].fsync();
+                self.note_sealed(at, sealed);
+            }
+            Step::ServeFollower(at) => {
+                let (_, read) =
+                    self.followers[usize::from(at)].record_read.as_mut().expect("a read is under way");
+                read.serve(&self.record);
+            }
+            Step::DeliverFollower(at) => self.deliver_record(at),
+            Step::Crash(at, kept) => {
+                self.budget.crashes -= 1;
+                let sealed = self.followers[usize::from(at)].crash(usize::from(kept));
+                self.break_seals(at);
+                self.note_sealed(at, sealed);
+            }
+            Step::LoseDisk(at) => {
+                self.budget.lost_disks -= 1;
+                self.followers[usize::from(at)].lose_disk();
+                self.break_seals(at);
+            }
+            Step::LandFloating(which) => {
+                self.record.land_floating(usize::from(which));
+                self.record.forget_stale();
+            }
+            Step::Land(writer) => {
+                let (write, record) = self.write_of(writer);
+                write.as_mut().expect("a write is under way").land(record);
+            }
+            Step::Answer(writer) => {
+                let Some(Write::Answered(answer)) = self.write_of(writer).0.take() else {
+                    unreachable!("the write has landed")
+                };
+                self.answer(writer, answer);
+            }
+            Step::LoseAnswer(writer) => {
+                self.budget.lost_answers -= 1;
+                let (write, record) = self.write_of(writer);
+                write.take().expect("a write is under way").lose(record);
+                self.answer(writer, Answer::Unknown);
+            }
+            Step::Serve(writer) => {
+                let register = self.record.clone();
+                self.read_of(writer).as_mut().expect("a read is under way").serve(&register);
+            }
+            Step::DeliverRead(writer) => {
+                let Some(Read::Served(record)) = self.read_of(writer).take() else {
+                    unreachable!("it was served")
+                };
+                match writer {
+                    Writer::Owner => {
+                        self.owner.on(NodeLogEvent::RecordRead { record }, &mut self.followers, leaps)
+                    }
+                    Writer::Rescue(number) => {
+                        self.rescue(number).on(RecoveryEvent::RecordRead { record }, leaps)
+                    }
+                }
+            }
+            Step::Start(number) => self.rescues[usize::from(number)] = Some(Part::new(Rescue::start(number))),
+            Step::DeliverSeal(number, at) => self.deliver_seal(number, at),
+            Step::AnswerSeal(number, at) => self.rescue(number).answer_seal(at, leaps),
+            Step::LoseSeal(number, at) => {
+                self.budget.unanswered_seals -= 1;
+                self.rescue(number).seals.insert(at, Seal::Broken);
+            }
+            Step::Gather(number) => {
+                let rescue = self.rescues[usize::from(number)].as_mut().expect("it has started");
+                rescue.gather(&self.followers, &mut self.covered, leaps);
+            }
+            Step::LookForLoss(number) => {
+                let rescue = self.rescue(number);
+                rescue.looks_for_loss = false;
+                rescue.on(RecoveryEvent::LossLookedFor { is_declared: false }, leaps);
+            }
+        }
+    }
+
+    fn rescue(&mut self, number: u8) -> &mut Rescue {
+        self.rescues[usize::from(number)].as_mut().expect("it has started")
+    }
+
+    fn write_of(&mut self, writer: Writer) -> (&mut Option<Write<LogRecord>>, &mut Register<LogRecord>) {
+        let write = match writer {
+            Writer::Owner => &mut self.owner.write,
+            Writer::Rescue(number) => {
+                &mut self.rescues[usize::from(number)].as_mut().expect("it has started").write
+            }
+        };
+        (write, &mut self.record)
+    }
+
+    fn read_of(&mut self, writer: Writer) -> &mut Option<Read<LogRecord>> {
+        match writer {
+            Writer::Owner => &mut self.owner.read,
+            Writer::Rescue(number) => &mut self.rescue(number).read,
+        }
+    }
+
+    fn answer(&mut self, writer: Writer, answer: Answer<u64>) {
+        let leaps = self.leaps;
+        match writer {
+            Writer::Owner => {
+                self.owner.on(NodeLogEvent::RecordAnswered { answer }, &mut self.followers, leaps)
+            }
+            Writer::Rescue(number) => self.rescue(number).on(RecoveryEvent::RecordAnswered(answer), leaps),
+        }
+    }
+
+    fn deliver_record(&mut self, at: u8) {
+        let follower = &mut self.followers[usize::from(at)];
+        let Some((stream, Read::Served(found))) = follower.record_read.take() else {
+            unreachable!("it was served")
+        };
+        let record = found.map(|(record, _)| record);
+        let sealed = follower.on(FollowerEvent::RecordRead { stream, record });
+        self.note_sealed(at, sealed);
+    }
+
+    /// The call reaches whatever disk the follower has.
+    fn deliver_seal(&mut self, number: u8, at: (u8, u8)) {
+        self.rescue(number).seals.insert(at, Seal::Waiting);
+        let sealed = self.followers[usize::from(at.0)]
+            .on(FollowerEvent::SealAsked { call: CallId(u64::from(number)) });
+        self.note_sealed(at.0, sealed);
+    }
+
+    fn note_sealed(&mut self, at: u8, sealed: Vec<Sealed>) {
+        let disk = self.followers[usize::from(at)].disk;
+        for (CallId(number), held) in sealed {
+            let rescue =
+                self.rescues[usize::try_from(number).expect("few")].as_mut().expect("it has started");
+            let waiting =
+                rescue.seals.iter_mut().filter(|((asked, _), seal)| *asked == at && **seal == Seal::Waiting);
+            waiting.for_each(|(_, seal)| *seal = Seal::Answered(held, disk));
+        }
+    }
+
+    fn break_seals(&mut self, at: u8) {
+        for rescue in self.rescues.iter_mut().flatten() {
+            if rescue.seals.is_empty() {
+                continue;
+            }
+            let waiting =
+                rescue.seals.iter_mut().filter(|((asked, _), seal)| *asked == at && **seal == Seal::Waiting);
+            waiting.for_each(|(_, seal)| *seal = Seal::Broken);
+        }
+    }
+}

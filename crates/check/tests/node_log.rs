@@ -1,0 +1,71 @@
+//! The node log's verdicts: everything within these bounds was visited. In all of them a recoverer may start at any moment
+//! and the session may go on after it.
+
+use holdfast_check::node_log::{Bounds, CALM, GROWTH, LONE, NodeLogModel, SWAP};
+use holdfast_check::verdict::{Verdict, must_hold};
+
+const PLAIN: Bounds = Bounds { recoverers: 1, ..CALM };
+const ONE_FOLLOWER: Bounds = Bounds { followers: 1, views: LONE, ..PLAIN };
+
+const fn pinned(generated: usize, unique: usize, depth: usize) -> Verdict {
+    Verdict { generated, unique, depth }
+}
+
+#[test]
+fn a_paused_owner_proves_nothing_that_its_recovery_lacks() {
+    must_hold("node log", NodeLogModel(PLAIN), pinned(34_532, 13_094, 48));
+}
+
+#[test]
+fn a_write_of_the_record_whose_answer_is_lost_changes_nothing() {
+    let bounds = Bounds { lost_answers: 1, ..PLAIN };
+    must_hold("node log, lost answer", NodeLogModel(bounds), pinned(394_234, 140_624, 54));
+}
+
+#[test]
+fn an_ensemble_grows_while_frames_are_proved() {
+    let bounds = Bounds { views: GROWTH, ..PLAIN };
+    must_hold("node log, growth", NodeLogModel(bounds), pinned(369_251, 138_097, 70));
+}
+
+#[test]
+fn an_ensemble_moves_while_frames_are_proved() {
+    let bounds = Bounds { views: SWAP, ..PLAIN };
+    must_hold("node log, move", NodeLogModel(bounds), pinned(56_183, 23_797, 61));
+}
+
+#[test]
+fn a_follower_crashes_with_frames_that_are_not_fsynced() {
+    let bounds = Bounds { crashes: 1, ..PLAIN };
+    must_hold("node log, crash", NodeLogModel(bounds), pinned(538_893, 197_130, 72));
+}
+
+#[test]
+fn a_follower_with_another_disk_is_no_member_and_no_witness() {
+    let bounds = Bounds { lost_disks: 1, ..ONE_FOLLOWER };
+    must_hold("node log, lost disk", NodeLogModel(bounds), pinned(57_121, 20_345, 67));
+}
+
+#[test]
+fn followers_drop_what_the_bucket_has() {
+    let bounds = Bounds { uploads: true, frames: 2, ..ONE_FOLLOWER };
+    must_hold("node log, uploads", NodeLogModel(bounds), pinned(99_201, 27_042, 46));
+}
+
+#[test]
+fn recoverers_race() {
+    let bounds = Bounds { recoverers: 2, ..ONE_FOLLOWER };
+    must_hold("node log, race", NodeLogModel(bounds), pinned(101_146, 40_082, 52));
+}
+
+#[test]
+fn a_silent_recoverer_is_taken_over() {
+    let bounds = Bounds { recoverers: 2, leaps: 1, ..ONE_FOLLOWER };
+    must_hold("node log, takeover of a recovery", NodeLogModel(bounds), pinned(1_681_229, 638_534, 67));
+}
+
+#[test]
+fn a_second_crash_and_a_second_frame_change_nothing() {
+    let bounds = Bounds { crashes: 2, frames: 2, ..ONE_FOLLOWER };
+    must_hold("node log, two crashes", NodeLogModel(bounds), pinned(97_060, 45_246, 78));
+}
