@@ -55,7 +55,7 @@ impl Delete {
         }
         let buckets = open_existing(&bucket).await?;
         if let Err(error @ OwnerReadError::Record { .. }) = owners(&buckets).read(&cell).await {
-            return Err(anyhow::Error::new(error).context(by_hand(&cell_prefix(&cell))));
+            bail!("{error}. {}", by_hand(&cell_prefix(&cell)));
         }
         let (epoch, previous) = purge(&buckets, &cell).await?;
         let objects = delete_objects(&buckets, &cell).await?;
