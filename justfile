@@ -23,6 +23,10 @@ dev *ARGS:
 sim SEEDS="20000" SCENARIO="everything":
     cargo run -p holdfast-sim --bin sim -- --seeds {{SEEDS}} --scenario {{SCENARIO}}
 
+# A soak: so many seeds of every scenario, in a build that is fast and keeps its assertions.
+sim-soak SEEDS="1000" FIRST="1":
+    cargo run --profile sim -p holdfast-sim --bin sim -- --seed {{FIRST}} --seeds {{SEEDS}}
+
 # The real programs under kills, pauses and store faults.
 chaos MINUTES="20" *ARGS:
     cargo build --bins && cargo run -p holdfast-tests --bin chaos -- --minutes {{MINUTES}} {{ARGS}}

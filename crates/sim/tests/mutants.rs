@@ -25,22 +25,21 @@ fn scenarios(mutant: Mutant) -> &'static [Scenario] {
         Mutant::UnknownIsRejected | Mutant::KeepDatabaseAfterFailedProof => &[Scenario::LongOutages],
         Mutant::IgnoreFloor => &[Scenario::Purges],
         Mutant::SkipConfirmation => &[Scenario::Contested],
-        // Of the follower tier, in which this world has no part yet.
-        Mutant::SealBeforeCoverage
-        | Mutant::IncompleteWitness
-        | Mutant::IgnorePriorEnsemble
-        | Mutant::AbsentLogIsNothing
-        | Mutant::AckBeforeFsync
-        | Mutant::AppendPastSeal
-        | Mutant::IgnoreIncarnation
-        | Mutant::AdoptWithoutRecord
-        | Mutant::ProveByOneMember
+        Mutant::SealBeforeCoverage => &[Scenario::FollowerCrashes],
+        Mutant::AbsentLogIsNothing => &[Scenario::Crashes],
+        Mutant::IncompleteWitness | Mutant::IgnoreIncarnation | Mutant::AdoptWithoutRecord => {
+            &[Scenario::DiskLoss]
+        }
+        Mutant::IgnorePriorEnsemble
         | Mutant::ProveByOldEnsemble
         | Mutant::ActivateBeforeCopy
-        | Mutant::ForgetPriorEnsemble
-        | Mutant::ReleaseUncovered
-        | Mutant::HideDirtyCell
-        | Mutant::CoverByEnsemble => &[],
+        | Mutant::ForgetPriorEnsemble => &[Scenario::EnsembleMoves],
+        Mutant::AppendPastSeal => &[Scenario::Zombies],
+        Mutant::AckBeforeFsync | Mutant::ProveByOneMember | Mutant::ReleaseUncovered => {
+            &[Scenario::EnsembleBasics]
+        }
+        Mutant::HideDirtyCell => &[Scenario::FailedProofs],
+        Mutant::CoverByEnsemble => &[Scenario::EnsembleDrains],
     }
 }
 
@@ -90,4 +89,19 @@ mutants! {
     a_database_kept_after_a_failed_proof_is_found: KeepDatabaseAfterFailedProof,
     an_ignored_floor_is_found: IgnoreFloor,
     a_skipped_confirmation_is_found: SkipConfirmation,
+    a_seal_before_coverage_is_found: SealBeforeCoverage,
+    an_incomplete_witness_is_found: IncompleteWitness,
+    an_ignored_prior_ensemble_is_found: IgnorePriorEnsemble,
+    an_absent_log_passed_over_is_found: AbsentLogIsNothing,
+    an_acknowledgement_before_its_fsync_is_found: AckBeforeFsync,
+    an_append_past_a_seal_is_found: AppendPastSeal,
+    an_ignored_incarnation_is_found: IgnoreIncarnation,
+    an_adoption_without_the_record_is_found: AdoptWithoutRecord,
+    a_proof_by_one_member_is_found: ProveByOneMember,
+    a_proof_by_the_old_ensemble_is_found: ProveByOldEnsemble,
+    an_activation_before_the_copy_is_found: ActivateBeforeCopy,
+    a_forgotten_prior_ensemble_is_found: ForgetPriorEnsemble,
+    a_release_of_uncovered_frames_is_found: ReleaseUncovered,
+    a_hidden_dirty_cell_is_found: HideDirtyCell,
+    a_coverage_by_the_ensemble_alone_is_found: CoverByEnsemble,
 }

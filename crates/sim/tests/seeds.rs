@@ -4,13 +4,13 @@
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use holdfast_sim::run::run;
+use holdfast_sim::run::{Summary, run};
 use holdfast_sim::scenario::{ALL, Scenario};
 
 /// Seeds of each scenario that always run.
-const FIXED_SEEDS: u64 = 100;
+const FIXED_SEEDS: u64 = 60;
 /// Fresh seeds of each scenario unless `HOLDFAST_SIM_SEEDS` says otherwise.
-const FRESH_SEEDS: u64 = 60;
+const FRESH_SEEDS: u64 = 40;
 /// The fresh seeds stop here, however many were asked for without naming a number.
 const FRESH_TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -37,6 +37,18 @@ fn fixed_seeds_pass_and_do_real_work() {
     for scenario in ALL {
         let acknowledged: u64 = (1..=FIXED_SEEDS).map(|seed| must_pass(seed, scenario)).sum();
         assert!(acknowledged > 10 * FIXED_SEEDS, "{scenario:?} acknowledged only {acknowledged} writes");
+    }
+}
+
+/// A world in which nothing of a tier happens proves nothing of it.
+#[test]
+fn ensembles_prove_move_and_are_recovered() {
+    for scenario in ALL.into_iter().filter(|scenario| *scenario >= Scenario::EnsembleBasics) {
+        let runs: Vec<_> = (1..=10).map(|seed| run(seed, scenario, false)).collect();
+        let sum = |of: fn(&Summary) -> u64| runs.iter().map(of).sum::<u64>();
+        let (proofs, ensembles) = (sum(|run| run.proofs), sum(|run| run.ensembles));
+        assert!(proofs > 100 && ensembles > 30, "{scenario:?}: {proofs} proofs, {ensembles} ensembles");
+        assert!(sum(|run| run.recovered) > 5, "{scenario:?}: too few recoveries");
     }
 }
 
