@@ -255,6 +255,8 @@ impl NodeLog {
         self.is_by_ensemble.store(by_ensemble, Ordering::Release);
         if by_ensemble {
             tracing::info!("writes are proved by followers");
+        } else if self.node().is_none_or(|node| node.is_draining()) {
+            tracing::debug!("the node log takes no more frames");
         } else {
             tracing::warn!("writes are proved by the bucket: no ensemble of followers answers");
         }
