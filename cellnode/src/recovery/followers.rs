@@ -35,7 +35,7 @@ impl Followers {
         let object = object.ok_or_else(|| format!("there is no `{key}`"))?;
         let lease = FollowerLease::decode(&object.body).map_err(|error| format!("`{key}`: {error}"))?;
         let peer = FollowerPeer { follower: lease.follower, session: lease.session, address: lease.address };
-        self.client.connect(&peer).await.map_err(|error| format!("{peer}: {error}"))
+        self.client.connect(&peer).await.map_err(|error| error.to_string())
     }
 }
 

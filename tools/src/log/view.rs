@@ -99,7 +99,7 @@ async fn ask_one(
     let object = object.ok_or_else(|| format!("there is no `{key}`"))?;
     let lease = FollowerLease::decode(&object.body).map_err(|error| error.to_string())?;
     let peer = FollowerPeer { follower: lease.follower, session: lease.session, address: lease.address };
-    let link = client.connect(&peer).await.map_err(|error| format!("{peer}: {error}"))?;
+    let link = client.connect(&peer).await.map_err(|error| error.to_string())?;
     link.describe().await.map_err(|error| format!("{peer}: {error}"))
 }
 
