@@ -27,6 +27,10 @@ sim SEEDS="20000" SCENARIO="everything":
 sim-soak SEEDS="1000" FIRST="1":
     cargo run --profile sim -p holdfast-sim --bin sim -- --seed {{FIRST}} --seeds {{SEEDS}}
 
+# Configurations of the exhaustive check that take longer than CI has.
+check-large CASES="":
+    cargo run --profile sim -p holdfast-check --bin check-large -- "{{CASES}}"
+
 # The real programs under kills, pauses and store faults.
 chaos MINUTES="20" *ARGS:
     cargo build --bins && cargo run -p holdfast-tests --bin chaos -- --minutes {{MINUTES}} {{ARGS}}

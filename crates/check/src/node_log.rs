@@ -12,7 +12,7 @@ mod world;
 
 use stateright::{Model, Property};
 
-pub use bounds::{ABANDONED, Bounds, CALM, GROWTH, LONE, MOVE, SPARE, SWAP, Seen};
+pub use bounds::{Bounds, CALM, GROWTH, LONE, MOVE, SPARE, SWAP, Seen};
 pub use step::Step;
 pub use world::World;
 

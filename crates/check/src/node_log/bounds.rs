@@ -77,9 +77,6 @@ pub const MOVE: &[Seen] =
 /// Three followers, one of which the session does not need at first.
 pub const SPARE: &[Seen] = &[Seen { there: &[0, 1, 2], draining: &[] }];
 
-/// Two followers, and then none.
-pub const ABANDONED: &[Seen] = &[Seen { there: &[0, 1], draining: &[] }, Seen { there: &[], draining: &[] }];
-
 /// Beyond every timeout, pause and quarantine of the core.
 const LEAP_MS: u64 = 400_000;
 
