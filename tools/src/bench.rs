@@ -97,19 +97,24 @@ struct Line {
     requests_per_s: f64,
     p50_us: u64,
     p99_us: u64,
+    /// CPU of this whole process for one of them, the load generator's and the store's included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_us: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio_to_floor: Option<f64>,
 }
 
 fn table(lines: &[Line]) -> String {
-    let mut table = Table::new(["WHAT", "PER SECOND", "P50 US", "P99 US", "OF FLOOR"]);
-    for Line { what, requests_per_s, p50_us, p99_us, ratio_to_floor } in lines {
+    let mut table = Table::new(["WHAT", "PER SECOND", "P50 US", "P99 US", "CPU US", "OF FLOOR"]);
+    for Line { what, requests_per_s, p50_us, p99_us, cpu_us, ratio_to_floor } in lines {
+        let cpu = cpu_us.map(|cpu| format!("{cpu:.0}")).unwrap_or_default();
         let ratio = ratio_to_floor.map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
         table.row([
             what.clone(),
             format!("{requests_per_s:.0}"),
             p50_us.to_string(),
             p99_us.to_string(),
+            cpu,
             ratio,
         ]);
     }

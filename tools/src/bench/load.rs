@@ -10,6 +10,7 @@ use http::{HeaderValue, Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
+use rustix::time::{ClockId, clock_gettime};
 use tokio::net::TcpStream;
 
 use super::Line;
@@ -81,13 +82,19 @@ impl Connection {
 pub(super) struct Measured {
     latencies_us: Vec<u32>,
     elapsed: Duration,
+    cpu: Option<Duration>,
 }
 
 impl Measured {
     /// Of these latencies, in this time.
     pub(super) fn new(mut latencies_us: Vec<u32>, elapsed: Duration) -> Self {
         latencies_us.sort_unstable();
-        Self { latencies_us, elapsed }
+        Self { latencies_us, elapsed, cpu: None }
+    }
+
+    /// With the CPU that the process took meanwhile.
+    fn with_cpu(self, cpu: Duration) -> Self {
+        Self { cpu: Some(cpu), ..self }
     }
 
     pub(super) fn per_second(&self) -> f64 {
@@ -107,9 +114,19 @@ impl Measured {
             requests_per_s: self.per_second(),
             p50_us: self.permille_us(500),
             p99_us: self.permille_us(990),
+            cpu_us: self.cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / self.latencies_us.len().max(1) as f64),
             ratio_to_floor: floor.map(|floor| self.per_second() / floor.per_second().max(f64::EPSILON)),
         }
     }
+}
+
+/// CPU time of all threads of this process.
+fn process_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(
+        u64::try_from(time.tv_sec).expect("time is positive"),
+        u32::try_from(time.tv_nsec).expect("below a second"),
+    )
 }
 
 pub(super) fn micros(elapsed: Duration) -> u32 {
@@ -141,11 +158,18 @@ pub(super) async fn run(targets: Vec<Target>, time: Duration) -> Result<Measured
             }
         })
     });
+    let cpu = async {
+        tokio::time::sleep_until(begin.into()).await;
+        let before = process_cpu();
+        tokio::time::sleep_until(end.into()).await;
+        anyhow::Ok(process_cpu().saturating_sub(before))
+    };
+    let (tasks, cpu) = tokio::try_join!(async { Ok(try_join_all(tasks).await?) }, cpu)?;
     let mut all = Vec::new();
-    for latencies in try_join_all(tasks).await? {
+    for latencies in tasks {
         all.extend(latencies?);
     }
-    Ok(Measured::new(all, time))
+    Ok(Measured::new(all, time).with_cpu(cpu))
 }
 
 #[cfg(test)]
