@@ -36,8 +36,10 @@ pub(crate) struct Disk {
     written: Vec<Written>,
     /// How much of it is fsynced.
     synced: usize,
-    /// Segments that were lost.
+    /// Segments that were lost, of those that are not given up.
     lost: BTreeSet<u64>,
+    /// Whether a segment was ever lost.
+    is_harmed: bool,
     segment: u64,
     /// Where the head of the current segment ends, which says all that the segments before it say.
     head_end: usize,
@@ -52,6 +54,7 @@ impl Disk {
             written: Vec::new(),
             synced: 0,
             lost: BTreeSet::new(),
+            is_harmed: false,
             segment: 1,
             head_end: 0,
             replays: BTreeMap::new(),
@@ -126,6 +129,7 @@ impl Disk {
         let Some(first) = self.written.first().map(|written| written.segment) else { return };
         let lost = rng.within(first, self.segment);
         self.lost.insert(lost);
+        self.is_harmed = true;
         let before = self.written.iter().take(self.synced).filter(|written| written.segment != lost).count();
         self.written.retain(|written| written.segment != lost);
         self.synced = before;
@@ -164,7 +168,7 @@ impl Disk {
     }
 
     /// Whether a segment was ever lost.
-    pub(crate) fn is_damaged(&self) -> bool {
-        !self.lost.is_empty()
+    pub(crate) fn is_harmed(&self) -> bool {
+        self.is_harmed
     }
 }

@@ -112,7 +112,7 @@ impl World {
     /// Whether no member of the ensemble that a recovery would ask has its disk whole: then only a person ends it.
     fn is_blocked_for_good(&self, record: &LogRecord) -> bool {
         let has_disk = |member: &MemberId| {
-            self.followers.iter().any(|follower| &follower.member() == member && !follower.disk.is_damaged())
+            self.followers.iter().any(|follower| &follower.member() == member && !follower.disk.is_harmed())
         };
         let members = record.witnesses().map_or(&[][..], |ensemble| &ensemble.members);
         record.state != LogState::Sealed && !members.is_empty() && !members.iter().any(has_disk)

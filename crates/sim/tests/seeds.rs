@@ -32,12 +32,21 @@ fn seeds_that_failed_once_pass() {
     }
 }
 
-#[test]
-fn fixed_seeds_pass_and_do_real_work() {
-    for scenario in ALL {
+fn fixed_seeds_pass(scenarios: impl Iterator<Item = Scenario>) {
+    for scenario in scenarios {
         let acknowledged: u64 = (1..=FIXED_SEEDS).map(|seed| must_pass(seed, scenario)).sum();
         assert!(acknowledged > 10 * FIXED_SEEDS, "{scenario:?} acknowledged only {acknowledged} writes");
     }
+}
+
+#[test]
+fn fixed_seeds_pass_and_do_real_work() {
+    fixed_seeds_pass(ALL.into_iter().filter(|scenario| *scenario < Scenario::EnsembleBasics));
+}
+
+#[test]
+fn fixed_seeds_with_followers_pass_and_do_real_work() {
+    fixed_seeds_pass(ALL.into_iter().filter(|scenario| *scenario >= Scenario::EnsembleBasics));
 }
 
 /// A world in which nothing of a tier happens proves nothing of it.
