@@ -77,6 +77,8 @@ pub struct Resident {
     pending: Mutex<Pending>,
     /// Set when the cell was discarded and the bucket has all that the node log took.
     settled: watch::Sender<bool>,
+    /// The last transaction in the bucket.
+    uploaded: watch::Sender<Txid>,
     waiting: AtomicUsize,
     queued: AtomicUsize,
     failed: AtomicBool,
@@ -105,6 +107,7 @@ impl Resident {
             compaction: Mutex::new(Compaction::new(node.triggers, restored, chain)),
             pending: Mutex::default(),
             settled: watch::Sender::new(false),
+            uploaded: watch::Sender::new(restored),
             database_len: AtomicU64::new(0),
             node: Arc::downgrade(node),
             gate: Mutex::new(GateState { machine, outputs_made: 0, outputs: HashMap::new() }),
@@ -187,6 +190,24 @@ impl Resident {
     pub(crate) fn pace(self: &Arc<Self>) {
         let Some(node) = self.node() else { return };
         self.with_gate(|_| GateEvent::PaceChanged { may_wait: node.log.may_wait() });
+    }
+
+    /// Resolves once the bucket holds everything that was acknowledged before. False when the cell was given up before
+    /// that: then its state has to be found out anew.
+    pub(crate) async fn covered(self: &Arc<Self>) -> bool {
+        let (mut uploaded, mut settled) = (self.uploaded.subscribe(), self.settled());
+        self.on(GateEvent::Cover);
+        let wanted = self.gate.lock().unwrap_or_else(PoisonError::into_inner).machine.captured();
+        tokio::select! {
+            biased;
+            uploaded = uploaded.wait_for(|uploaded| *uploaded >= wanted) => uploaded.is_ok(),
+            settled = settled.wait_for(|settled| *settled) => settled.is_ok(),
+        }
+    }
+
+    /// The bucket holds everything up to the transaction.
+    pub(crate) fn note_uploaded(&self, last: Txid) {
+        self.uploaded.send_replace(last);
     }
 
     /// A response wants to leave. `on_outcome` is called exactly once.

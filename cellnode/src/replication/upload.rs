@@ -54,6 +54,7 @@ pub(crate) async fn upload(resident: Arc<Resident>, (first, last): (Txid, Txid),
     let offsets = resident.pending().uploaded(last);
     node.log.covered(&offsets);
     resident.on(GateEvent::Uploaded { last });
+    resident.note_uploaded(last);
     let database_len = resident.database_len.load(std::sync::atomic::Ordering::Relaxed);
     compact::on(&resident, CompactionEvent::Uploaded { txid: last, len, database_len });
 }

@@ -68,6 +68,13 @@ pub trait CellHost: Send + Sync + 'static {
     /// succeed and the cell is still owned.
     async fn release_cell(&self, cell: &CellName) -> Result<(), CallError>;
 
+    /// Resolves once the bucket holds everything that the cell had acknowledged. A cell that is not in memory is covered
+    /// already.
+    ///
+    /// # Errors
+    /// [`CallError::Unavailable`] when the bucket did not take it in time.
+    async fn cover_cell(&self, cell: &CellName) -> Result<(), CallError>;
+
     /// One page of owned cells after `start_after`, at most `limit` rows.
     async fn list_cells(&self, start_after: Option<&CellName>, limit: usize) -> CellPage;
 }

@@ -1,5 +1,5 @@
-//! `cell export`: a plain SQLite file, restored from the bucket. The owner is neither asked nor disturbed, so what it has
-//! acknowledged is there, and what it has not may be missing.
+//! `cell export`: a plain SQLite file, restored from the bucket. A live owner is asked to bring there what followers alone
+//! hold, so that everything acknowledged is in the file; it goes on serving.
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,7 @@ use serde_json::json;
 use super::owner_of;
 use crate::args::open_existing;
 use crate::output::{Output, bytes, count};
+use crate::peers::{self, LeaseState};
 use crate::progress;
 
 /// Restores before giving up on a store that fails.
@@ -49,6 +50,7 @@ impl Export {
             bail!("cell `{cell}` was deleted; nothing of it can be exported");
         }
         let aside = aside(&file)?;
+        cover(&buckets, &cell, &owner).await?;
         let spinner = progress::spinner(format!("restoring `{cell}`"));
         let restored = restore_to(&buckets, &cell, &owner, aside.path()).await?;
         spinner.set_message(format!("checking `{cell}`"));
@@ -62,6 +64,34 @@ impl Export {
             "read": { "files": restored.read.files, "bytes": restored.read.bytes },
         });
         output.print(&exported, || text(&cell, &file, &restored, len))
+    }
+}
+
+/// Has a live owner bring into the bucket what it acknowledged. A dead one's log may hold writes that the bucket lacks.
+async fn cover(buckets: &Buckets, cell: &CellName, owner: &OwnerView) -> Result<()> {
+    if owner.state != OwnerState::Owned {
+        return Ok(());
+    }
+    let lease = peers::lease(&*buckets.leases, owner.node.clone()).await?.and_then(|found| found.lease.ok());
+    match lease
+        .filter(|lease| lease.session == owner.session && LeaseState::of(lease, peers::now()).is_live())
+    {
+        Some(lease) => {
+            let client = peers::client(buckets).await?;
+            client
+                .cover_cell(&peers::peer(&lease), cell)
+                .await
+                .with_context(|| format!("node `{}` could not bring `{cell}` into the bucket", owner.node))
+        }
+        None => {
+            tracing::warn!(
+                "the owner of `{cell}` is dead; followers may hold writes that are not exported: \
+                 `holdfast log recover {} {}` brings them into the bucket",
+                owner.node,
+                owner.session
+            );
+            Ok(())
+        }
     }
 }
 

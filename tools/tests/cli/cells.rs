@@ -55,7 +55,7 @@ fn an_export_is_the_writers_database_and_replaces_no_file() {
 #[test]
 fn cells_are_listed_in_pages_and_shown_with_their_files() {
     let dir = tempfile::tempdir().unwrap();
-    let dev = Dev::start(dir.path(), &[]);
+    let dev = Dev::start(dir.path(), &["--followers", "0"]);
     for name in ["a", "tenant-1", "tenant-2", "tenant/3 ü"] {
         dev.sql(&format!("db:{name}"), "CREATE TABLE t (v)");
     }
@@ -87,7 +87,7 @@ fn cells_are_listed_in_pages_and_shown_with_their_files() {
 #[test]
 fn sql_errors_and_a_missing_ingress_are_told() {
     let dir = tempfile::tempdir().unwrap();
-    let dev = Dev::start(dir.path(), &[]);
+    let dev = Dev::start(dir.path(), &["--followers", "0"]);
     let wrong = dev.run(&["cell", "sql", "db:a", "SELECT * FROM absent"]);
     assert!(wrong.failure().contains("no such table: absent"), "{wrong:?}");
     let nowhere = dev.run(&["cell", "sql", "db:a", "SELECT 1", "--url", "http://127.0.0.1:1"]);

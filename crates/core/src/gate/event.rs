@@ -61,6 +61,8 @@ pub enum GateEvent {
     },
     /// The owner record could not be read.
     OwnerUnreadable,
+    /// Everything captured so far is wanted in the bucket soon, for example for a backup.
+    Cover,
     /// Time passed.
     Tick,
     /// The session has lost its lease.

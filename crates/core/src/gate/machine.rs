@@ -44,6 +44,8 @@ pub struct Gate {
     unlogged_upto: Txid,
     uploads: Uploads,
     covered: Txid,
+    /// Up to here nothing waits for its pace.
+    hurried_upto: Txid,
     may_wait: bool,
     /// Whether an owner read of this epoch has named the session yet. Before, even what was restored may be missing
     /// from a later epoch: a late landing of the epoch before can be seen by one restore and not by another.
@@ -76,6 +78,7 @@ impl Gate {
             unlogged_upto: restored,
             uploads: Uploads::new(restored, pace_ms),
             covered: restored,
+            hurried_upto: restored,
             may_wait: false,
             is_confirmed: mutant::is(Mutant::SkipConfirmation),
             owner_read: None,
@@ -89,6 +92,12 @@ impl Gate {
     #[must_use]
     pub const fn covered(&self) -> Txid {
         self.covered
+    }
+
+    /// The last transaction captured.
+    #[must_use]
+    pub const fn captured(&self) -> Txid {
+        self.captured
     }
 
     /// The last transaction known to be in the bucket.
@@ -151,6 +160,7 @@ impl Gate {
             GateEvent::OwnerUnreadable => self.on_unreadable(effects),
             GateEvent::Fenced => self.fail(FailCause::LeaseLost, effects),
             GateEvent::Abandoned => self.fail(FailCause::Abandoned, effects),
+            GateEvent::Cover => self.hurried_upto = self.captured,
             GateEvent::Tick => {}
         }
     }
@@ -172,8 +182,9 @@ impl Gate {
             self.is_capturing = true;
             effects.push(GateEffect::Capture);
         }
-        let is_urgent =
-            bucket_is_behind || !self.may_wait || self.waiting.wants_bucket(self.uploads.uploaded);
+        let uploaded = self.uploads.uploaded;
+        let is_hurried = self.hurried_upto > uploaded || self.waiting.wants_bucket(uploaded);
+        let is_urgent = bucket_is_behind || !self.may_wait || is_hurried;
         self.start_upload(self.captured, is_urgent, now, effects);
     }
 

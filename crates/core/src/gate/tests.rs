@@ -396,3 +396,17 @@ fn a_session_without_its_lease_uploads_nothing_more() {
     assert_eq!(failed(&effects), vec![(1, FailCause::LeaseLost)]);
     assert!(!effects.iter().any(|effect| matches!(effect, GateEffect::Upload { .. } | GateEffect::Settled)));
 }
+
+#[test]
+fn a_backup_does_not_wait_for_the_pace_and_holds_up_nobody() {
+    let mut cell = Cell::new();
+    cell.paced();
+    cell.output(1, 6);
+    cell.logged(6, 40);
+    cell.proved(6, 40);
+    assert_eq!(cell.on(GateEvent::Cover), vec![upload(6, 6, 0)]);
+    assert_eq!(released(&cell.output(2, 6)), vec![2]);
+    cell.output(3, 7);
+    cell.logged(7, 41);
+    assert_eq!(cell.uploaded(6), vec![GateEffect::WakeAt(Millis::new(PACE_MS))], "what came later waits");
+}

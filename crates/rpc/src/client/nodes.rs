@@ -26,7 +26,7 @@ pub enum NodeCallError {
     Refused(#[from] CallError),
 }
 
-/// Releasing a cell uploads what is not yet in the bucket.
+/// Releasing or covering a cell uploads what is not yet in the bucket.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Everything else answers from memory.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -102,6 +102,18 @@ impl CellClient {
         let request = timed(proto::ReleaseCellRequest { cell: cell.to_string() }, RELEASE_TIMEOUT);
         let proto::ReleaseCellResponse { refusal } =
             bounded(RELEASE_TIMEOUT, client.release_cell(request)).await?;
+        refusal.map_or(Ok(()), |refusal| Err(convert::refusal_from_wire(refusal).into()))
+    }
+
+    /// Has the owner of a cell bring everything that it acknowledged into the bucket.
+    ///
+    /// # Errors
+    /// [`NodeCallError`].
+    pub async fn cover_cell(&self, peer: &Peer, cell: &CellName) -> Result<(), NodeCallError> {
+        let mut client = self.node(peer).await?;
+        let request = timed(proto::CoverCellRequest { cell: cell.to_string() }, RELEASE_TIMEOUT);
+        let proto::CoverCellResponse { refusal } =
+            bounded(RELEASE_TIMEOUT, client.cover_cell(request)).await?;
         refusal.map_or(Ok(()), |refusal| Err(convert::refusal_from_wire(refusal).into()))
     }
 

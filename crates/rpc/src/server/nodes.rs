@@ -58,6 +58,15 @@ impl NodeService for Nodes {
         Ok(Response::new(proto::ReleaseCellResponse { refusal }))
     }
 
+    async fn cover_cell(
+        &self,
+        request: Request<proto::CoverCellRequest>,
+    ) -> Result<Response<proto::CoverCellResponse>, Status> {
+        let cell = cell(&request.into_inner().cell)?;
+        let refusal = self.host.cover_cell(&cell).await.err().map(convert::refusal_to_wire);
+        Ok(Response::new(proto::CoverCellResponse { refusal }))
+    }
+
     async fn list_cells(
         &self,
         request: Request<proto::ListCellsRequest>,
