@@ -21,14 +21,15 @@ pub(super) struct Uploads {
     pub(super) running: Option<Piece>,
     /// When what is logged is due; none while nothing is.
     due: Option<Millis>,
-    /// The longest object of the round of uploads that is going on, in transactions; 0 between rounds. A round ends when
-    /// less than this is left: the rest joins the next round, which costs no object more.
-    round_len: u64,
+    /// What was captured when the round of uploads that goes on began, and the longest object of it, in transactions. A
+    /// round ends when less than that is left of what it began with: the rest joins the next round, which costs no object
+    /// more, and what came meanwhile waits for its pace.
+    round: Option<(Txid, u64)>,
 }
 
 impl Uploads {
     pub(super) const fn new(restored: Txid, pace_ms: u64) -> Self {
-        Self { pace_ms, uploaded: restored, running: None, due: None, round_len: 0 }
+        Self { pace_ms, uploaded: restored, running: None, due: None, round: None }
     }
 
     /// The next piece, where one is due.
@@ -36,20 +37,19 @@ impl Uploads {
         if self.running.is_some() {
             return None;
         }
-        let behind = captured.get().saturating_sub(self.uploaded.get());
-        if behind < self.round_len.max(1) {
-            self.round_len = 0;
-        }
-        if behind == 0 {
+        let behind = |upto: Txid| upto.get().saturating_sub(self.uploaded.get());
+        self.round = self.round.filter(|(upto, longest)| behind(*upto) >= *longest);
+        if behind(captured) == 0 {
             return None;
         }
-        if !is_urgent && self.round_len == 0 && now < *self.due.get_or_insert(now.plus(self.pace_ms)) {
+        if !is_urgent && self.round.is_none() && now < *self.due.get_or_insert(now.plus(self.pace_ms)) {
             return None;
         }
         let (first, last) = next_piece(self.uploaded, captured)?;
         let piece = Piece { first, last, attempt: 0 };
         self.running = Some(piece);
-        self.round_len = self.round_len.max(last.get() - self.uploaded.get());
+        let len = last.get() - self.uploaded.get();
+        self.round = Some(self.round.map_or((captured, len), |(upto, longest)| (upto, longest.max(len))));
         self.due = None;
         Some(piece)
     }
