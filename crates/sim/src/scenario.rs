@@ -66,10 +66,13 @@ pub enum Scenario {
     FullDisks,
     /// All of it at once.
     EnsembleEverything,
+    /// All of it at once, two directories of one name, leases erased and clocks beyond their bound: live owners are taken
+    /// over, and only proofs protect.
+    EnsembleBeyondSkew,
 }
 
 /// Every scenario.
-pub const ALL: [Scenario; 27] = [
+pub const ALL: [Scenario; 28] = [
     Scenario::Calm,
     Scenario::Crashes,
     Scenario::Pauses,
@@ -97,6 +100,7 @@ pub const ALL: [Scenario; 27] = [
     Scenario::RacingRecoverers,
     Scenario::FullDisks,
     Scenario::EnsembleEverything,
+    Scenario::EnsembleBeyondSkew,
 ];
 
 impl Scenario {
@@ -405,6 +409,15 @@ impl Plan {
                 self.fault_every_ms_max = 3_000;
             }
             Scenario::EnsembleEverything => self.shape_ensemble_everything(),
+            Scenario::EnsembleBeyondSkew => {
+                self.shape_ensemble_everything();
+                self.faults.push((Fault::EraseLease, 1));
+                self.faults.push((Fault::ClockStep, 4));
+                self.wall_off_ms_max = 30_000;
+                self.clocks_in_bounds = false;
+                self.has_twins = self.nodes > 2;
+                self.strays = 400;
+            }
         }
     }
 
