@@ -1,0 +1,256 @@
+//! What each scenario makes of a plan.
+
+use super::{Fault, Plan, Scenario, WALL_OFF_IN_BOUNDS_MS};
+use crate::rng::Rng;
+use crate::weather::Weather;
+
+impl Plan {
+    pub(super) fn shape(&mut self, scenario: Scenario) {
+        match scenario {
+            Scenario::Calm => {
+                self.may_fence = false;
+                self.weather.list_stale_ms_max = 0;
+            }
+            Scenario::Crashes => {
+                self.faults = vec![(Fault::Crash, 1)];
+                self.step_crash_ppm = 150;
+            }
+            Scenario::Pauses => self.faults = vec![(Fault::Pause, 4), (Fault::Crash, 1)],
+            Scenario::Lossy => {
+                self.weather = stormy();
+                self.faults = vec![(Fault::Crash, 1), (Fault::Sleep, 2)];
+            }
+            Scenario::ShortOutages => {
+                self.may_fence = false;
+                self.faults = vec![(Fault::Outage, 1)];
+                self.fault_every_ms_max = 12_000;
+            }
+            Scenario::LongOutages => {
+                self.faults = vec![(Fault::Outage, 3), (Fault::Crash, 1), (Fault::Sleep, 1)];
+                self.outage_ms_max = 14_000;
+                self.fault_every_ms_max = 15_000;
+            }
+            Scenario::Skew => {
+                self.wall_off_ms_max = WALL_OFF_IN_BOUNDS_MS;
+                self.faults = vec![(Fault::ClockStep, 2), (Fault::Pause, 2), (Fault::Crash, 1)];
+            }
+            Scenario::BeyondSkew => {
+                self.wall_off_ms_max = 30_000;
+                self.clocks_in_bounds = false;
+                self.faults =
+                    vec![(Fault::ClockStep, 3), (Fault::Pause, 3), (Fault::Crash, 3), (Fault::EraseLease, 1)];
+                self.weather.late = 5;
+            }
+            Scenario::Contested => {
+                self.wall_off_ms_max = 30_000;
+                self.clocks_in_bounds = false;
+                self.cells = 1;
+                self.nodes = 4;
+                self.clients = 8;
+                self.strays = 700;
+                self.faults = vec![(Fault::ClockStep, 4), (Fault::Release, 1), (Fault::Crash, 1)];
+                self.fault_every_ms_max = 900;
+                self.weather.request_lost = 120;
+            }
+            Scenario::Drains => {
+                self.faults = vec![(Fault::Drain, 1), (Fault::Release, 3), (Fault::Sleep, 3)];
+                self.fault_every_ms_max = 3_000;
+                self.weather.answer_lost = 5;
+            }
+            Scenario::SameName => {
+                self.has_twins = true;
+                self.faults = vec![(Fault::Pause, 3), (Fault::Crash, 2)];
+            }
+            Scenario::Purges => {
+                self.faults =
+                    vec![(Fault::Purge, 3), (Fault::Sleep, 2), (Fault::Release, 1), (Fault::Crash, 1)];
+                self.weather = Weather { late: 10, ..stormy() };
+                self.fault_every_ms_max = 4_000;
+            }
+            Scenario::Everything => self.shape_everything(),
+            Scenario::EnsembleBasics => {
+                self.faults = vec![(Fault::BreakLinks, 2), (Fault::Sleep, 1)];
+                self.weather.list_stale_ms_max = 0;
+                self.may_fence = false;
+            }
+            Scenario::FollowerCrashes => {
+                self.faults = vec![(Fault::CrashTogether, 3), (Fault::KillFollower, 2), (Fault::Crash, 2)];
+                self.fault_every_ms_max = 4_000;
+                self.step_crash_ppm = 60;
+            }
+            Scenario::PowerCuts => {
+                self.faults = vec![(Fault::CutPower, 2), (Fault::CutAllPower, 2), (Fault::Crash, 2)];
+                self.fault_every_ms_max = 4_000;
+                self.fsync_ms_max = 60;
+            }
+            Scenario::EnsembleMoves => {
+                self.faults = vec![
+                    (Fault::KillFollower, 4),
+                    (Fault::DrainFollower, 3),
+                    (Fault::BreakLinks, 3),
+                    (Fault::Crash, 3),
+                ];
+                self.fault_every_ms_max = 1_800;
+                self.fsync_ms_max = 40;
+                self.link_slow = 15;
+                self.followers = self.followers.max(3);
+                self.step_crash_ppm = 100;
+            }
+            Scenario::RecordFaults => {
+                self.faults = vec![(Fault::KillFollower, 3), (Fault::BreakLinks, 2), (Fault::Crash, 1)];
+                self.fault_every_ms_max = 2_500;
+                self.weather = Weather { answer_lost: 60, late: 40, ambiguous: 60, ..stormy() };
+                self.weather.late_ms_max = 15_000;
+            }
+            Scenario::SlowDisks => {
+                self.faults = vec![
+                    (Fault::SlowDisk, 5),
+                    (Fault::BreakLinks, 3),
+                    (Fault::CutAllPower, 2),
+                    (Fault::CutPower, 1),
+                ];
+                self.fault_every_ms_max = 2_500;
+                self.link_slow = 20;
+            }
+            Scenario::Zombies => {
+                self.faults = vec![(Fault::Pause, 6), (Fault::BreakLinks, 2), (Fault::ClockStep, 1)];
+                self.fault_every_ms_max = 4_000;
+                self.wall_off_ms_max = 30_000;
+                self.clocks_in_bounds = false;
+            }
+            Scenario::DiskLoss => {
+                self.faults = vec![
+                    (Fault::LoseDisk, 3),
+                    (Fault::LoseSegment, 1),
+                    (Fault::BreakLinks, 2),
+                    (Fault::Crash, 3),
+                ];
+                self.fault_every_ms_max = 4_000;
+            }
+            Scenario::AllDisksLost => {
+                self.faults = vec![(Fault::LoseAllDisks, 2), (Fault::Crash, 2), (Fault::BreakLinks, 1)];
+                self.fault_every_ms_max = 14_000;
+            }
+            Scenario::EnsembleDrains => {
+                self.faults = vec![
+                    (Fault::Drain, 3),
+                    (Fault::DrainFollower, 2),
+                    (Fault::Release, 3),
+                    (Fault::Sleep, 3),
+                    (Fault::Purge, 1),
+                ];
+                self.fault_every_ms_max = 2_500;
+                self.weather.answer_lost = 5;
+            }
+            Scenario::FailedProofs => {
+                self.faults = vec![
+                    (Fault::Outage, 4),
+                    (Fault::SlowDisk, 2),
+                    (Fault::KillFollower, 3),
+                    (Fault::Sleep, 1),
+                ];
+                self.outage_ms_max = 7_500;
+                self.fault_every_ms_max = 3_500;
+            }
+            Scenario::RacingRecoverers => {
+                self.nodes = 4;
+                self.strays = 500;
+                self.sweep_every_ms = 2_500;
+                self.faults = vec![(Fault::Crash, 5), (Fault::Pause, 2), (Fault::KillFollower, 1)];
+                self.fault_every_ms_max = 3_000;
+                self.step_crash_ppm = 250;
+                self.weather.slow = 25;
+            }
+            Scenario::FullDisks => {
+                self.faults = vec![(Fault::FullDisk, 5), (Fault::Crash, 2), (Fault::BreakLinks, 1)];
+                self.fault_every_ms_max = 3_000;
+            }
+            Scenario::EnsembleEverything => self.shape_ensemble_everything(),
+            Scenario::EnsembleBeyondSkew => {
+                self.shape_ensemble_everything();
+                self.faults.push((Fault::EraseLease, 1));
+                self.faults.push((Fault::ClockStep, 4));
+                self.wall_off_ms_max = 30_000;
+                self.clocks_in_bounds = false;
+                self.has_twins = self.nodes > 2;
+                self.strays = 400;
+            }
+        }
+    }
+
+    fn shape_everything(&mut self) {
+        self.weather = stormy();
+        self.wall_off_ms_max = WALL_OFF_IN_BOUNDS_MS;
+        self.step_crash_ppm = 30;
+        self.has_twins = self.nodes > 2;
+        self.fault_every_ms_max = 8_000;
+        self.outage_ms_max = 8_000;
+        self.faults = vec![
+            (Fault::Crash, 3),
+            (Fault::Pause, 4),
+            (Fault::Outage, 2),
+            (Fault::Drain, 1),
+            (Fault::Release, 2),
+            (Fault::Sleep, 2),
+            (Fault::Purge, 1),
+            (Fault::ClockStep, 2),
+        ];
+    }
+}
+
+impl Plan {
+    pub(super) fn shape_ensembles(&mut self, rng: &mut Rng) {
+        self.followers = 1 + rng.index(4);
+        self.own_host_allowed = rng.chance(500);
+        self.cells = if rng.chance(250) { 1 } else { 1 + rng.byte() % 8 };
+        self.clients = 3 + rng.index(6);
+        self.pace_ms = rng.within(300, 2_500);
+        self.fsync_ms_max = rng.within(2, 25);
+        self.sweep_every_ms = rng.within(3_000, 12_000);
+        self.has_adversary = rng.chance(500);
+        self.faults_until_ms = rng.within(20_000, 45_000);
+    }
+
+    fn shape_ensemble_everything(&mut self) {
+        self.weather = stormy();
+        self.wall_off_ms_max = WALL_OFF_IN_BOUNDS_MS;
+        self.step_crash_ppm = 40;
+        self.fault_every_ms_max = 3_000;
+        self.outage_ms_max = 6_000;
+        self.link_slow = 10;
+        self.faults = vec![
+            (Fault::Crash, 3),
+            (Fault::Pause, 3),
+            (Fault::Outage, 2),
+            (Fault::Drain, 2),
+            (Fault::Release, 2),
+            (Fault::Sleep, 2),
+            (Fault::Purge, 1),
+            (Fault::ClockStep, 1),
+            (Fault::KillFollower, 3),
+            (Fault::CutPower, 2),
+            (Fault::CutAllPower, 1),
+            (Fault::CrashTogether, 2),
+            (Fault::PauseFollower, 2),
+            (Fault::DrainFollower, 2),
+            (Fault::LoseDisk, 1),
+            (Fault::LoseSegment, 1),
+            (Fault::SlowDisk, 2),
+            (Fault::FullDisk, 1),
+            (Fault::BreakLinks, 3),
+        ];
+    }
+}
+
+fn stormy() -> Weather {
+    Weather {
+        slow: 20,
+        request_lost: 10,
+        answer_lost: 15,
+        late: 8,
+        ambiguous: 20,
+        list_stale_ms_max: 5_000,
+        message_lost: 5,
+        ..Weather::CALM
+    }
+}
