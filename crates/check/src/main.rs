@@ -21,7 +21,7 @@ macro_rules! node_log {
 }
 
 const CASES: &[Case] = &[
-    ("gate", || explore(GateModel::new(GATE)), pinned(21_908_873, 4_379_738, 26)),
+    ("gate", || explore(GateModel::new(GATE)), pinned(22_535_566, 4_516_602, 26)),
     ("node log, uploads", node_log!(uploads: true), pinned(367_981, 87_559, 51)),
     (
         "node log, broken link and quarantine",
