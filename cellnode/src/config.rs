@@ -79,7 +79,11 @@ pub struct Config {
     #[arg(long, env = "HOLDFAST_CELLNODE_RECOVERY_RETRY", default_value = "1s", value_parser = parse_duration)]
     pub recovery_retry: Duration,
     /// Followers on this node's own machine are used too. Then nothing that only they hold survives the machine.
-    #[arg(long, env = "HOLDFAST_CELLNODE_ALLOW_OWN_HOST")]
+    #[arg(
+        long,
+        env = "HOLDFAST_CELLNODE_ALLOW_OWN_HOST",
+        value_parser = clap::builder::BoolishValueParser::new()
+    )]
     pub allow_own_host: bool,
     /// Threads that run cells. Default: one per processor.
     #[arg(long, env = "HOLDFAST_CELLNODE_THREADS")]

@@ -165,8 +165,8 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
         if !matches!(member.link, Link::Adopting { log_epoch: asked, .. } if asked == log_epoch) {
             return; // the answer to an earlier question
         }
-        if next > self.next {
-            // Frames that this session never made.
+        if next > self.next || next < member.durable_below {
+            // Frames that this session never made, or less than it said that it has.
             return self.on_failed(id, MemberFailure::Damaged, now, effects);
         }
         if next < self.start {
