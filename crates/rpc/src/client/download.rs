@@ -1,7 +1,9 @@
 //! The body of an answer: pieces until the mark of the end. Without the mark it is broken, and says so.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Stream as _;
@@ -11,6 +13,9 @@ use tonic::{Status, Streaming};
 use super::upload::Interest;
 use crate::grpc::Messages;
 use crate::{BodyError, proto};
+
+/// Longest wait for the end of an answer that is whole.
+const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) struct Download {
     replies: Option<Replies>,
@@ -41,8 +46,16 @@ impl Replies {
         }
     }
 
-    /// Reads what follows the last message if it is there already, so that closing the stream needs no reset.
-    pub(super) fn finish(mut self) {
+    /// Waits for the end of the answer, which is on its way with the last message: a stream that is dropped before its end
+    /// is reset, and a connection that resets many of them is closed by its peer's or its own guard.
+    pub(super) async fn finish(mut self) {
+        let end = poll_fn(|cx| self.poll_next(cx));
+        // A peer that keeps the end back is not waited for: the answer itself is whole.
+        let _ = tokio::time::timeout(END_TIMEOUT, end).await;
+    }
+
+    /// Reads the end if it is there already.
+    fn finish_now(mut self) {
         let mut cx = Context::from_waker(Waker::noop());
         let _ = self.poll_next(&mut cx);
     }
@@ -68,7 +81,7 @@ impl http_body::Body for Download {
                         interest.held().proceed();
                     }
                     if end && let Some(replies) = this.replies.take() {
-                        replies.finish();
+                        replies.finish_now();
                     }
                     if chunk.is_empty() {
                         continue;

@@ -41,6 +41,9 @@ impl Pooled for Link {
             .initial_window_size(limits::STREAM_WINDOW_LEN)
             .initial_connection_window_size(limits::CONNECTION_WINDOW_LEN)
             .initial_max_send_streams(limits::STREAMS_BEFORE_SETTINGS)
+            // The guard is against strangers. Here the peer is a session of the fleet, and a caller that goes away in the
+            // middle of its answer must not add to a count that ends everybody's connection.
+            .max_local_error_reset_streams(None)
             .handshake(tls)
             .await
             .map_err(|e| format!("HTTP/2: {e}"))?;

@@ -95,7 +95,7 @@ pub(super) async fn send(pool: &Pool, peer: &Peer, call: CellCall) -> Result<Cel
     });
     let answered = answered.await;
     match answered {
-        Ok(Ok((first, replies))) => receive(first, replies, envelope, cargo),
+        Ok(Ok((first, replies))) => receive(first, replies, envelope, cargo).await,
         Ok(Err(Failure::NeverSent(reason))) => Err(never_sent(reason, envelope, &cargo)),
         Ok(Err(Failure::MayHaveRun(reason))) => Err(ForwardError::MayHaveRun { reason }),
         Err(_) if !is_connected => {
@@ -196,7 +196,7 @@ async fn exchange(
     }
 }
 
-fn receive(
+async fn receive(
     message: proto::CallReply,
     replies: Replies,
     envelope: Envelope,
@@ -204,7 +204,7 @@ fn receive(
 ) -> Result<CellReply, ForwardError> {
     let proto::CallReply { head, refusal, chunk, end, proceed: _ } = message;
     if let Some(refusal) = refusal {
-        replies.finish();
+        replies.finish().await;
         return Err(match convert::refusal_from_wire(refusal) {
             CallError::OutcomeUnknown { reason } => ForwardError::MayHaveRun { reason },
             error => ForwardError::Refused { error, call: envelope.with(cargo.take_back()) },
@@ -215,7 +215,7 @@ fn receive(
     let proto::ReplyHead { status, headers, epoch, txid } = head;
     let response = convert::reply_from_wire(status, headers).map_err(|e| may_have_run(e.to_string()))?;
     let replies = if end {
-        replies.finish();
+        replies.finish().await;
         None
     } else {
         Some(replies)
