@@ -8,7 +8,7 @@ use bytes::Bytes;
 use holdfast_bucket::{BucketArgs, Buckets};
 use holdfast_cellnode::{Addresses, Config, Exit, Service};
 use holdfast_records::{Key, NodeLease, OwnerRecord, OwnerState, Record};
-use holdfast_rpc::{Access, CellCall, CellClient, Peer, ProcessIdentity, Role};
+use holdfast_rpc::{Access, CallError, CellCall, CellClient, ForwardError, Peer, ProcessIdentity, Role};
 use holdfast_types::{CellName, NodeName, SessionId};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
@@ -109,6 +109,46 @@ fn call(cell: &str, sql: &str) -> CellCall {
         request: http::Request::post("/query").body(body).unwrap(),
         deadline: tokio::time::Instant::now() + Duration::from_secs(20),
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_only_looks_makes_no_cell() {
+    let fleet = Fleet::new();
+    let node = fleet.start("a").await;
+    let ask = async |method: &str, path: &str, access: Access| {
+        let mut call = call("db:x", "SELECT 1");
+        *call.request.method_mut() = method.parse().unwrap();
+        *call.request.uri_mut() = path.parse().unwrap();
+        call.access = access;
+        match node.client.call(&node.peer, call).await {
+            Ok(reply) => (reply.response.status().as_u16(), String::new()),
+            Err(ForwardError::Refused { error: CallError::Rejected { status, reason }, .. }) => {
+                (status.as_u16(), reason)
+            }
+            Err(error) => panic!("{error}"),
+        }
+    };
+    for (method, path, access) in [
+        ("GET", "/", Access::ReadWrite),
+        ("HEAD", "/", Access::ReadWrite),
+        ("POST", "/query", Access::ReadOnly),
+        ("POST", "/v2/pipeline", Access::ReadOnly),
+    ] {
+        let (status, reason) = ask(method, path, access).await;
+        assert!(
+            status == 404 && reason.contains("there is no cell `db:x`"),
+            "{method} {path}: {status} {reason}"
+        );
+    }
+    // Clients ask for versions before they make their database.
+    assert_eq!(ask("GET", "/v3", Access::ReadWrite).await.0, 200);
+    assert_eq!(ask("GET", "/v2/", Access::ReadOnly).await.0, 200);
+    let key = Key::Owner(CellName::parse("db:x").unwrap()).to_string();
+    assert!(fleet.buckets().await.records.get(&key).await.unwrap().is_none());
+    assert_eq!(node.query("db:x", "CREATE TABLE t(a)").await.0, 200);
+    assert_eq!(ask("GET", "/", Access::ReadOnly).await.0, 200);
+    assert_eq!(ask("POST", "/query", Access::ReadOnly).await.0, 200);
+    node.stop().await;
 }
 
 #[track_caller]

@@ -16,7 +16,8 @@ pub mod trace_context;
 pub use admin::{Readiness, serve_admin};
 pub use labels::{
     ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, Label, LookupResult, Outcome,
-    ProofKind, ProofOutcome, RecoveryResult, RenewalOutcome, RequestOutcome, RestoreSource, Stage, StatusClass,
+    ProofKind, ProofOutcome, RecoveryResult, RenewalOutcome, RequestOutcome, RestoreSource, Stage,
+    StatusClass,
 };
 pub use metered_bucket::MeteredBucket;
 pub use metrics::{InFlight, Metrics, metrics};

@@ -10,7 +10,8 @@ use opentelemetry::metrics::{
 
 use crate::labels::{
     ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, Label, LookupResult, Outcome,
-    ProofKind, ProofOutcome, RecoveryResult, RenewalOutcome, RequestOutcome, RestoreSource, Stage, StatusClass,
+    ProofKind, ProofOutcome, RecoveryResult, RenewalOutcome, RequestOutcome, RestoreSource, Stage,
+    StatusClass,
 };
 use crate::names::{self, Kind, Metric};
 use crate::pipeline;

@@ -51,8 +51,7 @@ const WAIT_SECONDS: &[f64] = &[
 ];
 
 /// Bounds for the entries of one batch.
-const BATCH_ENTRIES: &[f64] =
-    &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0];
+const BATCH_ENTRIES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0];
 
 macro_rules! metrics {
     ($($id:ident: $kind:expr, $name:literal, $unit:literal, [$($attribute:literal),*], $meaning:literal;)*) => {
