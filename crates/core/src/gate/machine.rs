@@ -38,6 +38,8 @@ pub struct Gate {
     is_capturing: bool,
     /// Captured transactions in the node log that no proof covers yet.
     logged: VecDeque<(Txid, LogOffset)>,
+    /// The proof of the frame whose capture is not reported yet: followers may be faster than the cell's thread.
+    early: Option<(EnsembleProof, (LogOffset, Txid))>,
     /// The last transaction that the node log took: the bucket must get everything up to it.
     logged_upto: Txid,
     /// The last transaction that it did not take: on its way to the bucket at once.
@@ -74,6 +76,7 @@ impl Gate {
             captured: restored,
             is_capturing: false,
             logged: VecDeque::new(),
+            early: None,
             logged_upto: restored,
             unlogged_upto: restored,
             uploads: Uploads::new(restored, pace_ms),
@@ -214,6 +217,7 @@ impl Gate {
     fn on_captured(&mut self, captured: Option<(Txid, Option<LogOffset>)>, effects: &mut Vec<GateEffect>) {
         assert!(self.is_capturing, "a capture was asked for");
         self.is_capturing = false;
+        let early = self.early.take().filter(|_| self.failed.is_none());
         match captured {
             Some((txid, offset)) => {
                 assert_eq!(txid, self.captured.next(), "captures are numbered without a gap");
@@ -225,6 +229,9 @@ impl Gate {
                         self.logged_upto = txid;
                     }
                     None => self.unlogged_upto = txid,
+                }
+                if let Some((proof, frame)) = early {
+                    self.on_proved(&proof, frame, effects);
                 }
             }
             None => {
@@ -247,6 +254,11 @@ impl Gate {
 
     fn on_proved(&mut self, proof: &EnsembleProof, frame: (LogOffset, Txid), effects: &mut Vec<GateEffect>) {
         let (offset, txid) = frame;
+        if txid > self.captured {
+            // It is told once: no later proof need come.
+            self.early = Some((*proof, frame)).filter(|_| self.is_capturing);
+            return;
+        }
         if !self.logged.iter().any(|logged| *logged == (txid, offset)) {
             return; // the bucket was faster
         }

@@ -410,3 +410,45 @@ fn a_backup_does_not_wait_for_the_pace_and_holds_up_nobody() {
     cell.logged(7, 41);
     assert_eq!(cell.uploaded(6), vec![GateEffect::WakeAt(Millis::new(PACE_MS))], "what came later waits");
 }
+
+#[test]
+fn a_proof_that_is_faster_than_the_report_of_its_capture_counts() {
+    let mut cell = Cell::new();
+    cell.paced();
+    assert_eq!(cell.output(1, 6), vec![GateEffect::Capture]);
+    assert_eq!(released(&cell.proved(6, 1)), Vec::<u64>::new(), "nobody has said yet what the frame holds");
+    assert_eq!(released(&cell.logged(6, 1)), vec![1]);
+    // The same with the one before it still on its way: a proof covers all frames before its own.
+    assert_eq!(cell.output(2, 7), vec![GateEffect::Capture]);
+    cell.logged(7, 2);
+    cell.output(3, 8);
+    assert_eq!(released(&cell.proved(8, 3)), Vec::<u64>::new());
+    assert_eq!(released(&cell.logged(8, 3)), vec![2, 3]);
+}
+
+#[test]
+fn an_early_proof_of_another_frame_than_the_captured_one_proves_nothing() {
+    let mut cell = Cell::new();
+    cell.paced();
+    assert_eq!(cell.output(1, 6), vec![GateEffect::Capture]);
+    cell.proved(6, 1);
+    assert_eq!(released(&cell.captured(6)), Vec::<u64>::new(), "the log did not take it after all");
+    cell.uploaded(6);
+    assert_eq!(released(&cell.owner_read(3, 1)), vec![1]);
+    assert_eq!(cell.output(2, 7), vec![GateEffect::Capture]);
+    assert_eq!(
+        released(&cell.logged(7, 2)),
+        Vec::<u64>::new(),
+        "what came early is not kept for later frames"
+    );
+}
+
+#[test]
+fn an_early_proof_releases_nothing_after_a_failure() {
+    let mut cell = Cell::new();
+    cell.paced();
+    assert_eq!(cell.output(1, 6), vec![GateEffect::Capture]);
+    cell.proved(6, 1);
+    assert_eq!(failed(&cell.on(GateEvent::Abandoned)), vec![(1, FailCause::Abandoned)]);
+    assert_eq!(released(&cell.logged(6, 1)), Vec::<u64>::new());
+}
