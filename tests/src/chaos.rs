@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use futures::{StreamExt, TryStreamExt};
 use serde::Serialize;
 
@@ -26,7 +26,9 @@ const CHECK_LANES: usize = 8;
 const WITNESS: &str = "witness";
 
 /// Lines at level ERROR that these faults may cause.
-const ALLOWED_ERRORS: &[&str] = &["SELF-FENCE"];
+const ALLOWED_ERRORS: &[&str] = &["SELF-FENCE", "RECOVERY BLOCKED"];
+/// What a node logs when followers begin to prove its writes.
+const ENSEMBLE_LINE: &str = "an ensemble is active";
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -43,6 +45,8 @@ pub struct ChaosOptions {
     pub nodes: usize,
     /// Ingresses.
     pub ingresses: usize,
+    /// Followers.
+    pub followers: usize,
     /// Lease TTL.
     pub lease_ttl: Duration,
 }
@@ -50,7 +54,7 @@ pub struct ChaosOptions {
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChaosReport {
-    /// No promise was broken and something was acknowledged.
+    /// No promise was broken, something was acknowledged, and followers, where there are any, took part.
     pub ok: bool,
     /// The seed.
     pub seed: u64,
@@ -78,6 +82,8 @@ pub struct ChaosReport {
     pub faults: BTreeMap<&'static str, u64>,
     /// Nodes that ended by a self-fence.
     pub self_fences: u64,
+    /// How often an ensemble of followers began to prove a node's writes.
+    pub ensembles: usize,
     /// Reasons of refused and unknown outcomes, cut short, with counts.
     pub reasons: BTreeMap<String, u64>,
     /// How many promises were broken.
@@ -96,8 +102,10 @@ pub async fn run(options: &ChaosOptions) -> Result<ChaosReport> {
     let mut cluster = Cluster::start(ClusterOptions {
         nodes: options.nodes,
         ingresses: options.ingresses,
+        followers: options.followers,
         lease_ttl: options.lease_ttl,
         seed: options.seed,
+        ..ClusterOptions::default()
     })
     .await?;
     for text in ALLOWED_ERRORS {
@@ -117,7 +125,8 @@ pub async fn run(options: &ChaosOptions) -> Result<ChaosReport> {
         report.violation_count += 1;
         report.violations.push(format!("{error:#}"));
     }
-    report.ok = report.violation_count == 0 && report.cells_written == report.cells;
+    let are_followers_used = options.followers == 0 || report.ensembles > 0;
+    report.ok = report.violation_count == 0 && report.cells_written == report.cells && are_followers_used;
     if !report.ok {
         report.kept = Some(cluster.keep_dir().display().to_string());
     }
@@ -165,6 +174,9 @@ async fn run_in(cluster: &mut Cluster, options: &ChaosOptions) -> Result<ChaosRe
         epoch_max: entries.iter().filter_map(|entry| Some(entry.position?.0)).max().unwrap_or(0),
         faults: nemesis.faults_done(),
         self_fences: nemesis.self_fences(),
+        ensembles: (1..=options.nodes)
+            .map(|number| cluster.log(&format!("n{number}")).matches(ENSEMBLE_LINE).count())
+            .sum(),
         reasons: reasons(&entries),
         violation_count: count(&tally.violation_count),
         violations: tally.violations(),
@@ -172,7 +184,8 @@ async fn run_in(cluster: &mut Cluster, options: &ChaosOptions) -> Result<ChaosRe
     })
 }
 
-/// Kills every node, takes their disks away, and reads all databases through a node that was never there.
+/// Kills every node and takes their disks away, kills every follower and starts it again on its disk, and reads all
+/// databases through a node that was never there.
 async fn read_by_witness(
     cluster: &mut Cluster,
     options: &ChaosOptions,
@@ -180,10 +193,12 @@ async fn read_by_witness(
     for number in 1..=options.nodes {
         let name = format!("n{number}");
         cluster.kill(&name)?;
-        let data_dir = cluster.data_dir(&name);
-        if data_dir.exists() {
-            std::fs::remove_dir_all(data_dir).context("removing a data directory")?;
-        }
+        cluster.wipe_node(&name)?;
+    }
+    for number in 1..=options.followers {
+        let name = format!("f{number}");
+        cluster.kill(&name)?;
+        cluster.start_follower(&name).await?;
     }
     cluster.start_node(WITNESS).await?;
     let client = SqlClient::new(CLIENT_TIMEOUT);

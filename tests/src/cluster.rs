@@ -1,10 +1,14 @@
-//! A fleet of real processes on loopback: a store, a fault proxy before it for each program, cellnodes and ingresses.
+//! A fleet of real processes on loopback: a store, a fault proxy before it for each program, cellnodes, followers and
+//! ingresses.
 //! Every child dies with the test, whatever ends it; every log is read at the end, and a line that nobody expected
 //! fails the test. Clusters take turns: timing means nothing when two run at once.
 
 mod binaries;
+mod followers;
 mod logs;
+mod look;
 mod process;
+mod records;
 mod warden;
 
 use std::collections::BTreeMap;
@@ -15,8 +19,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use holdfast_records::{NodeLease, OwnerRecord, Record};
-use holdfast_types::CellName;
 use http::Method;
 
 use crate::client::{Outcome, SqlClient};
@@ -27,6 +29,7 @@ use crate::wait;
 use crate::workload::Ingresses;
 
 pub use binaries::binary;
+pub use look::ToolAnswer;
 pub use process::{Process, ProcessSpec};
 pub use warden::Warden;
 
@@ -42,15 +45,29 @@ pub struct ClusterOptions {
     pub nodes: usize,
     /// Ingresses, named `i1`, `i2`, ….
     pub ingresses: usize,
-    /// The nodes' lease TTL.
+    /// Followers, named `f1`, `f2`, ….
+    pub followers: usize,
+    /// The lease TTL of nodes and followers.
     pub lease_ttl: Duration,
+    /// Further flags of every node.
+    pub node_args: Vec<String>,
+    /// Further flags of every ingress.
+    pub ingress_args: Vec<String>,
     /// Seed of the proxies.
     pub seed: u64,
 }
 
 impl Default for ClusterOptions {
     fn default() -> Self {
-        Self { nodes: 2, ingresses: 1, lease_ttl: Duration::from_secs(3), seed: 1 }
+        Self {
+            nodes: 2,
+            ingresses: 1,
+            followers: 0,
+            lease_ttl: Duration::from_secs(3),
+            node_args: Vec::new(),
+            ingress_args: Vec::new(),
+            seed: 1,
+        }
     }
 }
 
@@ -87,6 +104,9 @@ impl Cluster {
     /// When a binary is missing, a program does not get ready, or it ends.
     pub async fn start(options: ClusterOptions) -> Result<Self> {
         let mut cluster = Self::start_store(options).await?;
+        for number in 1..=cluster.options.followers {
+            cluster.start_follower(&format!("f{number}")).await?;
+        }
         for number in 1..=cluster.options.nodes {
             cluster.start_node(&format!("n{number}")).await?;
         }
@@ -217,9 +237,11 @@ impl Cluster {
         spec.args = self.bucket_args(name).await?;
         let data_dir = self.data_dir(name).display().to_string();
         let ttl = format!("{}ms", self.options.lease_ttl.as_millis());
-        let own = ["--node", name, "--data-dir", &data_dir, "--lease-ttl", &ttl];
+        let host = format!("host-{name}");
+        let own = ["--node", name, "--data-dir", &data_dir, "--lease-ttl", &ttl, "--host", &host];
         spec.args.extend(own.map(Into::into));
         spec.args.extend(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"].map(Into::into));
+        spec.args.extend(self.options.node_args.iter().cloned());
         spec.args.extend(more.iter().map(|arg| (*arg).to_owned()));
         Ok(spec)
     }
@@ -234,6 +256,7 @@ impl Cluster {
         spec.args.extend(
             ["--auth", "none", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"].map(Into::into),
         );
+        spec.args.extend(self.options.ingress_args.iter().cloned());
         self.spawn(spec)?;
         self.wait_ready(name).await?;
         let mut public = Vec::new();
@@ -319,26 +342,6 @@ impl Cluster {
     #[must_use]
     pub fn ingress(&self) -> SocketAddr {
         self.ingresses.read().expect("no holder panics")[0]
-    }
-
-    /// The owner record of a database's cell.
-    ///
-    /// # Errors
-    /// When the store fails, or the record does not decode.
-    pub async fn owner(&self, db: &str) -> Result<Option<OwnerRecord>> {
-        let cell = CellName::new("db", db)?;
-        let key = holdfast_records::Key::Owner(cell).to_string();
-        let bytes = self.raw_store().get(&key).await?;
-        bytes.map(|bytes| OwnerRecord::decode(&bytes)).transpose().map_err(Into::into)
-    }
-
-    /// The lease of a node.
-    ///
-    /// # Errors
-    /// When the store fails, or the record does not decode.
-    pub async fn lease(&self, node: &str) -> Result<Option<NodeLease>> {
-        let bytes = self.raw_store().get(&format!("nodes/{node}.json")).await?;
-        bytes.map(|bytes| NodeLease::decode(&bytes)).transpose().map_err(Into::into)
     }
 
     /// Everything that a program has logged, all its lives.

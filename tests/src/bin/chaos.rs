@@ -29,7 +29,10 @@ struct Args {
     /// Ingresses.
     #[arg(long, default_value_t = 2)]
     ingresses: usize,
-    /// The nodes' lease TTL, in milliseconds.
+    /// Followers; without any, the bucket alone proves writes.
+    #[arg(long, default_value_t = 3)]
+    followers: usize,
+    /// The lease TTL of nodes and followers, in milliseconds.
     #[arg(long, default_value_t = 3_000)]
     lease_ttl_ms: u64,
 }
@@ -44,6 +47,7 @@ async fn main() -> Result<ExitCode> {
         workers: args.workers,
         nodes: args.nodes,
         ingresses: args.ingresses,
+        followers: args.followers,
         lease_ttl: Duration::from_millis(args.lease_ttl_ms),
     })
     .await?;

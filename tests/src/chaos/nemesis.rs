@@ -1,5 +1,6 @@
 //! What goes wrong, and when: a seeded schedule of process and store faults, and the hand that starts again what has
-//! ended. It notes as a broken promise every end of a process that no fault explains.
+//! ended. It notes as a broken promise every end of a process that no fault explains. It must never take all disks of an
+//! ensemble that a recovery may need: that loses writes by right.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use holdfast_records::NodeLogRecord;
 use http::Method;
 use rustix::process::Signal;
 
@@ -71,6 +73,16 @@ impl Fault {
         }
     }
 
+    fn name_of_follower(self) -> &'static str {
+        match self {
+            Self::Kill => "follower_kill",
+            Self::Wipe => "follower_kill_and_wipe",
+            Self::Freeze => "follower_freeze",
+            Self::Restart => "follower_restart",
+            other => other.name(),
+        }
+    }
+
     /// The rule and how many milliseconds it stands, for faults of the store.
     fn rule(self) -> Option<(Rule, u64)> {
         let status = |status, code: &str| Action::Status { status, code: code.into() };
@@ -104,12 +116,13 @@ enum Later {
 pub(super) struct Nemesis {
     rng: Rng,
     nodes: Vec<String>,
+    followers: Vec<String>,
     ttl: Duration,
     ends: Instant,
     next_process_fault: Instant,
     next_store_fault: Instant,
     later: Vec<(Instant, Later)>,
-    /// Nodes that a fault has in its hands, until they run again.
+    /// Nodes and followers that a fault has in its hands, until they run again.
     touched: Vec<String>,
     terminated: Vec<String>,
     done: BTreeMap<&'static str, u64>,
@@ -123,6 +136,7 @@ impl Nemesis {
         Self {
             rng: Rng::new(options.seed ^ 0x6e65_6d65_7369_7321),
             nodes: (1..=options.nodes).map(|number| format!("n{number}")).collect(),
+            followers: (1..=options.followers).map(|number| format!("f{number}")).collect(),
             ttl: options.lease_ttl,
             ends: now + options.duration,
             next_process_fault: now + Duration::from_secs(5),
@@ -153,7 +167,7 @@ impl Nemesis {
             self.do_what_is_due(cluster).await?;
             let now = Instant::now();
             if now >= self.next_process_fault {
-                self.break_a_process(cluster)?;
+                self.break_a_process(cluster).await?;
                 self.next_process_fault = now + self.between(4_000, 9_000);
             }
             if now >= self.next_store_fault {
@@ -182,7 +196,7 @@ impl Nemesis {
 
     /// Starts again what has ended, and asks why it has.
     fn see_ends(&mut self, cluster: &mut Cluster) -> Result<()> {
-        for name in self.nodes.clone() {
+        for name in [self.nodes.clone(), self.followers.clone()].concat() {
             let waits = self.later.iter().any(|(_, later)| matches!(later, Later::Start(n) if *n == name));
             let process = cluster.process_mut(&name)?;
             let Some(status) = process.exit_status()? else { continue };
@@ -192,7 +206,7 @@ impl Nemesis {
             let was_terminated = self.terminated.contains(&name);
             let was_ready = process.address("admin").is_ok();
             match status.code() {
-                Some(SELF_FENCE_CODE) => self.self_fences += 1,
+                Some(SELF_FENCE_CODE) if self.nodes.contains(&name) => self.self_fences += 1,
                 Some(0) if was_terminated => {}
                 // Asked to end before it had begun.
                 None if was_terminated && !was_ready && status.signal() == Some(Signal::TERM.as_raw()) => {}
@@ -229,7 +243,11 @@ impl Nemesis {
         for (_, what) in due {
             match what {
                 Later::Start(name) => {
-                    cluster.spawn_node(&name, &[]).await?;
+                    if self.followers.contains(&name) {
+                        cluster.spawn_follower(&name).await?;
+                    } else {
+                        cluster.spawn_node(&name, &[]).await?;
+                    }
                     self.touched.retain(|n| *n != name);
                 }
                 Later::Resume(name) => {
@@ -242,19 +260,35 @@ impl Nemesis {
         Ok(())
     }
 
-    /// At least one node is always left alone.
-    fn break_a_process(&mut self, cluster: &mut Cluster) -> Result<()> {
-        let free: Vec<String> = self.nodes.iter().filter(|n| !self.touched.contains(n)).cloned().collect();
-        if free.len() < 2 {
+    /// A node or a follower. At least one node is always left alone; followers may all be away, but not all disks.
+    async fn break_a_process(&mut self, cluster: &mut Cluster) -> Result<()> {
+        let free = |names: &[String]| -> Vec<String> {
+            names.iter().filter(|name| !self.touched.contains(name)).cloned().collect()
+        };
+        let (nodes, followers) = (free(&self.nodes), free(&self.followers));
+        if !followers.is_empty() && self.rng.chance(0.5) {
+            let name = self.rng.pick(&followers).clone();
+            let fault = if self.may_lose_disk(cluster, &name).await? && self.rng.chance(0.5) {
+                Fault::Wipe
+            } else {
+                *self.rng.pick(&[Fault::Kill, Fault::Freeze, Fault::Restart])
+            };
+            return self.break_one(cluster, name, fault).await;
+        }
+        if nodes.len() < 2 {
             return Ok(());
         }
-        let name = self.rng.pick(&free).clone();
+        let name = self.rng.pick(&nodes).clone();
         let fault = *self.rng.pick(&[Fault::Kill, Fault::Wipe, Fault::Freeze, Fault::Restart]);
+        self.break_one(cluster, name, fault).await
+    }
+
+    async fn break_one(&mut self, cluster: &mut Cluster, name: String, mut fault: Fault) -> Result<()> {
         let process = cluster.process_mut(&name)?;
         if process.exit_status()?.is_some() {
             return Ok(());
         }
-        *self.done.entry(fault.name()).or_default() += 1;
+        let is_follower = self.followers.contains(&name);
         self.touched.push(name.clone());
         match fault {
             Fault::Freeze => {
@@ -268,17 +302,26 @@ impl Nemesis {
             }
             _ => {
                 process.kill()?;
-                if matches!(fault, Fault::Wipe) {
-                    let dir = cluster.data_dir(&name);
-                    if dir.exists() {
-                        std::fs::remove_dir_all(dir)?;
-                    }
+                match fault {
+                    Fault::Wipe if !is_follower => cluster.wipe_node(&name)?,
+                    // Dead, it acknowledges nothing more: what the records say now of its disk is the last word.
+                    Fault::Wipe if is_spare(cluster, &name).await? => cluster.wipe_follower(&name)?,
+                    _ => fault = Fault::Kill,
                 }
                 let away = self.between(200, 6_000);
                 self.put_off(away, Later::Start(name));
             }
         }
+        let done = if is_follower { fault.name_of_follower() } else { fault.name() };
+        *self.done.entry(done).or_default() += 1;
         Ok(())
+    }
+
+    /// Whether no session can come to need this follower's disk alone: everybody is well, no write of a log record is held
+    /// somewhere, and every log that names the follower has another member with its disk.
+    async fn may_lose_disk(&self, cluster: &Cluster, name: &str) -> Result<bool> {
+        let is_calm = self.touched.is_empty() && cluster.all_faults().all(|(_, f)| !f.is_holding("/log/"));
+        Ok(is_calm && is_spare(cluster, name).await?)
     }
 
     /// Before one program, or before all.
@@ -304,4 +347,31 @@ impl Nemesis {
             }
         }
     }
+}
+
+/// Whether every log that names a follower can be recovered without its disk.
+async fn is_spare(cluster: &Cluster, name: &str) -> Result<bool> {
+    for log in cluster.open_logs().await? {
+        if is_named(&log, name) && !has_another_disk(cluster, &log, name).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_named(log: &NodeLogRecord, name: &str) -> bool {
+    let ensembles = std::iter::once(&log.ensemble).chain(&log.prior);
+    ensembles.flat_map(|ensemble| &ensemble.members).any(|member| member.follower.as_str() == name)
+}
+
+/// Only of a log whose ensemble is not being changed: then all its members hold everything.
+async fn has_another_disk(cluster: &Cluster, log: &NodeLogRecord, name: &str) -> Result<bool> {
+    for member in &log.ensemble.members {
+        let lease = cluster.follower_lease(member.follower.as_str()).await?;
+        let is_there = lease.is_some_and(|lease| lease.incarnation == member.incarnation);
+        if log.active && member.follower.as_str() != name && is_there {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -72,22 +72,10 @@ impl Process {
         let log = logs::path(&spec.dir, &spec.name, spec.life);
         let ready_file = spec.dir.join(format!("{}.{}.ready", spec.name, spec.life));
         let output = File::create_new(&log).with_context(|| format!("creating `{}`", log.display()))?;
-        let credentials = credentials();
         let mut command = command(&spec)?;
-        command
-            .args(&spec.args)
-            .arg("--ready-file")
-            .arg(&ready_file)
-            .env_clear()
-            .envs(std::env::vars_os().filter(|(name, _)| is_passed_on(&name.to_string_lossy())))
-            .env("AWS_ACCESS_KEY_ID", credentials.access_key)
-            .env("AWS_SECRET_ACCESS_KEY", credentials.secret_key)
-            .env("AWS_EC2_METADATA_DISABLED", "true")
-            .env("RUST_BACKTRACE", "1")
-            .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(output)
-            .process_group(warden.group());
+        command.args(&spec.args).arg("--ready-file").arg(&ready_file);
+        set_environment(&mut command);
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).process_group(warden.group());
         let child = command.spawn().with_context(|| format!("starting `{}`", spec.program))?;
         Ok(Self { spec, child, ready_file, log })
     }
@@ -235,6 +223,18 @@ fn command(spec: &ProcessSpec) -> Result<Command> {
     command.args(["--map-root-user", "--mount", "/bin/sh", "-c"]);
     command.arg(format!("set -e; {prepare}; exec \"$0\" \"$@\"")).arg(program);
     Ok(command)
+}
+
+/// Nothing of the developer's but what a program needs, and the store's credentials.
+pub(super) fn set_environment(command: &mut Command) {
+    let credentials = credentials();
+    command
+        .env_clear()
+        .envs(std::env::vars_os().filter(|(name, _)| is_passed_on(&name.to_string_lossy())))
+        .env("AWS_ACCESS_KEY_ID", credentials.access_key)
+        .env("AWS_SECRET_ACCESS_KEY", credentials.secret_key)
+        .env("AWS_EC2_METADATA_DISABLED", "true")
+        .env("RUST_BACKTRACE", "1");
 }
 
 fn is_passed_on(name: &str) -> bool {

@@ -89,9 +89,12 @@ impl Forwarder {
             Action::Hold { ms } => {
                 let body = collect(body).await?;
                 // Detached: a client that gives up does not take the write back.
+                self.faults.hold_begins(&target);
                 let held = tokio::spawn(async move {
                     tokio::time::sleep(Duration::from_millis(ms)).await;
-                    self.send_whole(parts, body, &target).await
+                    let answer = self.send_whole(parts, body, &target).await;
+                    self.faults.hold_ends(&target);
+                    answer
                 });
                 held.await.map_err(|_| Closed)?
             }

@@ -155,6 +155,7 @@ struct State {
     rng: Rng,
     cut_until: Option<Instant>,
     trace: VecDeque<Seen>,
+    held: Vec<String>,
 }
 
 /// The proxy's switches; clones share them.
@@ -172,6 +173,7 @@ impl Faults {
             rng: Rng::new(seed),
             cut_until: None,
             trace: VecDeque::new(),
+            held: Vec::new(),
         };
         Self { state: Arc::new(Mutex::new(state)), cuts: watch::Sender::new(0) }
     }
@@ -218,6 +220,23 @@ impl Faults {
     /// Forgets the trace.
     pub fn forget_trace(&self) {
         self.lock().trace.clear();
+    }
+
+    /// Whether a held request, whose client may have gone, will still be applied to a key that contains this.
+    #[must_use]
+    pub fn is_holding(&self, text: &str) -> bool {
+        self.lock().held.iter().any(|target| target.contains(text))
+    }
+
+    pub(super) fn hold_begins(&self, target: &str) {
+        self.lock().held.push(target.to_owned());
+    }
+
+    pub(super) fn hold_ends(&self, target: &str) {
+        let held = &mut self.lock().held;
+        if let Some(at) = held.iter().position(|other| other == target) {
+            held.swap_remove(at);
+        }
     }
 
     pub(super) fn cuts(&self) -> watch::Receiver<u64> {

@@ -13,6 +13,7 @@ async fn no_acknowledgement_is_lost_in_a_short_chaos_run() {
         workers: 16,
         nodes: 3,
         ingresses: 2,
+        followers: 3,
         lease_ttl: Duration::from_secs(3),
     })
     .await

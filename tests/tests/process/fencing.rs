@@ -54,7 +54,8 @@ async fn a_blocked_store_fences_as_expired() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outage_of_one_and_a_half_seconds_fences_nobody() {
-    let options = ClusterOptions { nodes: 1, ingresses: 1, lease_ttl: Duration::from_secs(10), seed: 1 };
+    let options =
+        ClusterOptions { nodes: 1, lease_ttl: Duration::from_secs(10), ..ClusterOptions::default() };
     let mut cluster = Cluster::start(options).await.unwrap();
     let (client, ingress) = (client(), cluster.ingress());
     create(&client, ingress, "db").await.unwrap();

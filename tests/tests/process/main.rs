@@ -1,14 +1,19 @@
-//! Scenarios on real processes: takeover, drain, fences, store faults, bad input, and a short chaos run.
-//! They need the programs built: `cargo build -p holdfast -p holdfast-cellnode -p holdfast-ingress`.
+//! Scenarios on real processes: takeover, drain, fences, followers, store faults, bad input, and a short chaos run.
+//! They need the programs built: `cargo build -p holdfast -p holdfast-cellnode -p holdfast-follower -p holdfast-ingress`.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod bad_input;
 mod chaos;
 mod clients;
 mod drain;
+mod ensembles;
 mod fencing;
+mod follower_acks;
 mod full_disk;
+mod lost_disks;
+mod restart_orders;
 mod start;
 mod store_faults;
 mod support;
 mod takeover;
+mod tier;

@@ -9,7 +9,7 @@ use http::Method;
 use crate::support::{SOON, TTL};
 
 async fn store() -> Cluster {
-    Cluster::start_store(ClusterOptions { nodes: 0, ingresses: 0, lease_ttl: TTL, seed: 1 }).await.unwrap()
+    Cluster::start_store(ClusterOptions { lease_ttl: TTL, ..ClusterOptions::default() }).await.unwrap()
 }
 
 /// Starts `n1` and waits for its end; its log.

@@ -15,7 +15,9 @@ pub(crate) const TTL: Duration = Duration::from_secs(3);
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 pub(crate) async fn fleet(nodes: usize, ingresses: usize) -> Cluster {
-    Cluster::start(ClusterOptions { nodes, ingresses, lease_ttl: TTL, seed: 1 }).await.unwrap()
+    Cluster::start(ClusterOptions { nodes, ingresses, lease_ttl: TTL, ..ClusterOptions::default() })
+        .await
+        .unwrap()
 }
 
 pub(crate) fn client() -> SqlClient {
