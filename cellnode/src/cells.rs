@@ -223,7 +223,12 @@ impl Cells {
         if let Some(Slot::Resident(current)) = slots.get(&resident.cell)
             && Arc::ptr_eq(current, resident)
         {
-            slots.insert(resident.cell.clone(), Slot::settling(resident));
+            // Another thread may have brought it to its end already.
+            if *resident.settled().borrow() {
+                slots.remove(&resident.cell);
+            } else {
+                slots.insert(resident.cell.clone(), Slot::settling(resident));
+            }
         }
     }
 

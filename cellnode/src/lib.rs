@@ -12,6 +12,7 @@ mod blocking;
 mod cells;
 mod clock;
 pub mod config;
+mod critical;
 mod data_dir;
 mod host;
 mod lease;

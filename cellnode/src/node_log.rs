@@ -27,6 +27,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use self::link::{Command, Link};
 use self::retained::Frames;
 use crate::cells::Resident;
+use crate::critical;
 use crate::node::Node;
 use crate::{clock, random};
 
@@ -45,6 +46,8 @@ pub struct NodeLog {
     may_wait: AtomicBool,
     is_by_ensemble: AtomicBool,
     retained_bytes: AtomicU64,
+    /// The followers' leases are being read: one read at a time.
+    is_reading_followers: AtomicBool,
     node: OnceLock<Weak<Node>>,
     fenced: Notify,
     closed: watch::Sender<bool>,
@@ -91,6 +94,7 @@ impl NodeLog {
             may_wait: AtomicBool::new(false),
             is_by_ensemble: AtomicBool::new(false),
             retained_bytes: AtomicU64::new(0),
+            is_reading_followers: AtomicBool::new(false),
             node: OnceLock::new(),
             fenced: Notify::new(),
             closed: watch::Sender::new(false),
@@ -170,7 +174,7 @@ impl NodeLog {
             && let Some(node) = self.node()
         {
             // On the runtime: this may be a cell's thread, in the middle of its capture.
-            node.runtime.clone().spawn(async move {
+            critical::spawn(&node.runtime.clone(), "pace", async move {
                 for resident in node.cells.gated() {
                     resident.pace();
                 }
@@ -248,7 +252,7 @@ impl NodeLog {
         state.links.insert(member.clone(), commands);
         let peer = state.peers.get(member).cloned();
         let link = Link::new(Arc::clone(self), member.clone(), queue);
-        node.runtime.clone().spawn(link.run(node, peer));
+        critical::spawn(&node.runtime.clone(), "link", link.run(node, peer));
     }
 
     fn durability(&self, state: &State, by_ensemble: bool) {

@@ -178,7 +178,7 @@ impl Actor {
         }
         if let Err(error) = self.engine.checkpoint() {
             tracing::error!(cell = %self.resident.cell, %error, "a checkpoint failed");
-            self.resident.on(GateEvent::CaptureFailed);
+            self.resident.on(GateEvent::DatabaseFailed);
         }
     }
 
@@ -186,7 +186,7 @@ impl Actor {
         self.note_wal();
         if let Some(code) = self.engine.fault() {
             tracing::error!(cell = %self.resident.cell, code, "the local database failed");
-            self.resident.on(GateEvent::CaptureFailed);
+            self.resident.on(GateEvent::DatabaseFailed);
         }
         let ticket = self.engine.ticket();
         let position = Position { epoch: self.resident.epoch, txid: ticket };

@@ -20,6 +20,7 @@ use tracing::Instrument as _;
 use super::worker::{Job, WorkerHandle};
 use super::{Event, event::EventHandle};
 use crate::clock;
+use crate::critical;
 use crate::data_dir::CellFiles;
 use crate::node::Node;
 use crate::replication::{self, Pending};
@@ -207,7 +208,12 @@ impl Resident {
 
     /// The bucket holds everything up to the transaction.
     pub(crate) fn note_uploaded(&self, last: Txid) {
-        self.uploaded.send_replace(last);
+        // Answers of two uploads may be told in the other order.
+        self.uploaded.send_if_modified(|uploaded| {
+            let is_news = last > *uploaded;
+            *uploaded = last.max(*uploaded);
+            is_news
+        });
     }
 
     /// A response wants to leave. `on_outcome` is called exactly once.
@@ -300,11 +306,15 @@ impl Resident {
             GateEffect::Upload { first, last, attempt } => {
                 let span = tracing::debug_span!(span::UPLOAD, cell = %self.cell, %first, %last, attempt);
                 let upload = replication::upload(Arc::clone(self), (first, last), attempt);
-                node.runtime.spawn(upload.instrument(span));
+                critical::spawn(&node.runtime, "upload", upload.instrument(span));
             }
             GateEffect::WakeAt(due) => node.due_uploads.add(due, self),
             GateEffect::ReadOwner { attempt } => {
-                node.runtime.spawn(replication::read_owner(Arc::clone(self), attempt));
+                critical::spawn(
+                    &node.runtime,
+                    "owner read",
+                    replication::read_owner(Arc::clone(self), attempt),
+                );
             }
             GateEffect::Discard { cause } => self.discard(node, cause),
             GateEffect::Settled => {

@@ -1,6 +1,7 @@
 //! The link to one follower: adopts, sends frames from the log's memory as fast as the follower takes them, and reports what
 //! it answers. One task, one stream; a link that broke is not mended but reported, and the machine decides what follows.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use holdfast_core::ensemble::{MemberFailure, NodeLogEvent};
@@ -88,6 +89,8 @@ impl Link {
         };
         let log = LogName { node: node.name.clone(), session: node.session };
         let mut cursor: Option<Cursor> = None;
+        // Commands that came while a message waited for the follower.
+        let mut commands: VecDeque<Command> = VecDeque::new();
         loop {
             let message = tokio::select! {
                 biased;
@@ -95,7 +98,7 @@ impl Link {
                     Ok(()) => continue,
                     Err(end) => return end,
                 },
-                command = self.commands.recv() => match command {
+                command = next_command(&mut commands, &mut self.commands) => match command {
                     None => return End::Closed,
                     Some(Command::Adopt { log_epoch, start }) => {
                         cursor = None;
@@ -109,7 +112,7 @@ impl Link {
                 },
                 frames = next_frames((&self.log, &self.member), &mut self.appended, &mut cursor) => frames,
             };
-            // Answers are read while a message waits for a follower whose disk is behind.
+            // Answers are read, and a close is seen, while a message waits for a follower whose disk is behind.
             let sending = sender.send(message);
             tokio::pin!(sending);
             loop {
@@ -120,6 +123,10 @@ impl Link {
                             return end;
                         }
                     }
+                    command = self.commands.recv() => match command {
+                        None => return End::Closed,
+                        Some(command) => commands.push_back(command),
+                    },
                     sent = &mut sending => {
                         if sent.is_err() {
                             return self.why(&mut answers).await;
@@ -132,10 +139,20 @@ impl Link {
     }
 
     /// The stream takes no more: the answer that ended it says why.
-    async fn why(&self, answers: &mut holdfast_rpc::AppendReceiver) -> End {
+    async fn why(&mut self, answers: &mut holdfast_rpc::AppendReceiver) -> End {
         loop {
-            if let Err(end) = self.on_answer(answers.next().await) {
-                return end;
+            tokio::select! {
+                biased;
+                answer = answers.next() => {
+                    if let Err(end) = self.on_answer(answer) {
+                        return end;
+                    }
+                }
+                command = self.commands.recv() => {
+                    if command.is_none() {
+                        return End::Closed;
+                    }
+                }
             }
         }
     }
@@ -164,6 +181,17 @@ impl Link {
                 Err(End::Failed(MemberFailure::Unreachable))
             }
         }
+    }
+}
+
+/// The next command, those that waited first.
+async fn next_command(
+    waiting: &mut VecDeque<Command>,
+    commands: &mut mpsc::UnboundedReceiver<Command>,
+) -> Option<Command> {
+    match waiting.pop_front() {
+        Some(command) => Some(command),
+        None => commands.recv().await,
     }
 }
 

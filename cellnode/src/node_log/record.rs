@@ -1,6 +1,7 @@
 //! The node log's calls to the bucket: its record, and the followers' leases.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use holdfast_rpc::FollowerPeer;
 use super::NodeLog;
 use crate::backoff::Backoff;
 use crate::clock;
+use crate::critical;
 use crate::log_records;
 use crate::node::Node;
 
@@ -30,7 +32,7 @@ const FOLLOWERS_MAX: usize = 1_000;
 pub(super) fn call(log: &Arc<NodeLog>, call: NodeLogEffect<Version>) {
     let Some(node) = log.node() else { return };
     let log = Arc::clone(log);
-    node.runtime.clone().spawn(async move {
+    critical::spawn(&node.runtime.clone(), "log record", async move {
         match call {
             NodeLogEffect::WriteRecord { record, guard, attempt } => {
                 pause_before(attempt).await;
@@ -87,12 +89,21 @@ async fn read(node: &Node) -> NodeLogEvent<Version> {
 }
 
 async fn read_followers(log: &Arc<NodeLog>, node: &Node) {
+    if log.is_reading_followers.swap(true, Ordering::AcqRel) {
+        return;
+    }
     // Taken before the reads: a slow answer must not make a renewed lease look dead.
     let wall_now = clock::wall();
-    let leases = match follower_leases(&*node.buckets.leases).await {
-        Ok(leases) => leases,
-        Err(error) => {
+    let read = tokio::time::timeout(READ_TIMEOUT, follower_leases(&*node.buckets.leases)).await;
+    log.is_reading_followers.store(false, Ordering::Release);
+    let leases = match read {
+        Ok(Ok(leases)) => leases,
+        Ok(Err(error)) => {
             tracing::debug!(%error, "the followers' leases could not be read");
+            return;
+        }
+        Err(_) => {
+            tracing::debug!("the followers' leases were not read in time");
             return;
         }
     };

@@ -44,6 +44,8 @@ pub enum GateEvent {
     },
     /// The capture asked for failed: the local database cannot be trusted.
     CaptureFailed,
+    /// The local database failed otherwise. A capture that was asked for is still answered.
+    DatabaseFailed,
     /// The object that ends with the transaction is in the bucket.
     Uploaded {
         /// The transaction.

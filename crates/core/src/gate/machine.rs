@@ -161,6 +161,7 @@ impl Gate {
             }
             GateEvent::OwnerRead { owner } => self.on_owner(owner.as_ref(), effects),
             GateEvent::OwnerUnreadable => self.on_unreadable(effects),
+            GateEvent::DatabaseFailed => self.fail(FailCause::CaptureFailed, effects),
             GateEvent::Fenced => self.fail(FailCause::LeaseLost, effects),
             GateEvent::Abandoned => self.fail(FailCause::Abandoned, effects),
             GateEvent::Cover => self.hurried_upto = self.captured,

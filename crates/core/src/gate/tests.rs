@@ -452,3 +452,14 @@ fn an_early_proof_releases_nothing_after_a_failure() {
     assert_eq!(failed(&cell.on(GateEvent::Abandoned)), vec![(1, FailCause::Abandoned)]);
     assert_eq!(released(&cell.logged(6, 1)), Vec::<u64>::new());
 }
+
+#[test]
+fn a_database_that_fails_while_a_capture_is_under_way_settles_when_that_has_ended() {
+    let mut cell = Cell::new();
+    cell.paced();
+    assert_eq!(cell.output(1, 6), vec![GateEffect::Capture]);
+    let effects = cell.on(GateEvent::DatabaseFailed);
+    assert_eq!(failed(&effects), vec![(1, FailCause::CaptureFailed)]);
+    assert!(!effects.contains(&GateEffect::Settled));
+    assert_eq!(cell.on(GateEvent::Captured { captured: None }), vec![GateEffect::Settled]);
+}
