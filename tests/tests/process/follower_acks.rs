@@ -8,6 +8,7 @@ use bytes::Bytes;
 use holdfast_rpc::follower::{AppendAnswer, AppendMessage, AppendRefusal, LogFrame, LogName};
 use holdfast_rpc::{Access, CellCall, CellClient, CellReply, FollowerClient, ForwardError, Peer, Role};
 use holdfast_tests::client::{Outcome, SqlClient};
+use holdfast_tests::cluster::{Cluster, ClusterOptions};
 use holdfast_tests::fault_proxy::{Action, Rule};
 use holdfast_tests::wait;
 use holdfast_types::{CellName, Epoch, LogOffset, SessionId, Txid};
@@ -230,7 +231,15 @@ async fn must_have(client: &SqlClient, ingress: SocketAddr, db: &str, rows: &[&s
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recovery_of_fifty_cells_outlives_two_seconds_of_503_from_the_bucket() {
-    let mut cluster = tier(1, 2, &NO_PACE).await;
+    // The recoverer's own lease must outlive the outage.
+    let options = ClusterOptions {
+        nodes: 1,
+        followers: 2,
+        node_args: NO_PACE.map(Into::into).to_vec(),
+        lease_ttl: Duration::from_secs(6),
+        ..ClusterOptions::default()
+    };
+    let mut cluster = Cluster::start(options).await.unwrap();
     let (client, ingress) = (client(), cluster.ingress());
     let dbs = rows("cell", 50);
     wait_ensemble(&cluster, "n1", &["f1", "f2"]).await;
@@ -281,4 +290,39 @@ async fn a_recovery_of_fifty_cells_outlives_two_seconds_of_503_from_the_bucket()
         let outcome = insert(&client, ingress, db, "third").await;
         assert!(matches!(outcome, Outcome::Acked(..)), "`{db}`: {outcome:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recovery_whose_recoverer_is_killed_in_the_middle_is_ended_by_another() {
+    let mut cluster = tier(1, 2, &NO_PACE).await;
+    let (client, ingress) = (client(), cluster.ingress());
+    wait_ensemble(&cluster, "n1", &["f1", "f2"]).await;
+    create(&client, ingress, "db").await.unwrap();
+    let written = rows("row", 20);
+    for id in &written {
+        insert(&client, ingress, "db", id).await.into_result().unwrap();
+    }
+    cluster.kill("n1").unwrap();
+    cluster.start_node("n2").await.unwrap();
+    let hold = Rule::new(Action::Hold { ms: 600_000 }).method(&Method::PUT).contains(".ltx");
+    let held = cluster.faults("n2").add(hold);
+    wait::until("the recovery to upload", SOON, async || {
+        // Asked for by a request that nobody answers.
+        let ask = client.query(ingress, "db", "SELECT 1", &[]);
+        let _ = tokio::time::timeout(Duration::from_millis(200), ask).await;
+        anyhow::ensure!(cluster.faults("n2").hits(held) > 0, "not yet");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    cluster.kill("n2").unwrap();
+    let killed = Instant::now();
+    cluster.start_node("n3").await.unwrap();
+    // The dead recoverer is left alone for 30 s after its last sign of life.
+    wait::until("the rows", Duration::from_secs(60), async || {
+        must_have(&client, ingress, "db", &written.iter().map(String::as_str).collect::<Vec<_>>()).await
+    })
+    .await
+    .unwrap();
+    println!("served {:?} after the recoverer's death", killed.elapsed());
 }
