@@ -68,7 +68,8 @@ pub struct Config {
         long, env = "HOLDFAST_FOLLOWER_SESSION_BYTES_MAX", default_value_t = 4 << 30, value_name = "BYTES"
     )]
     pub session_bytes_max: u64,
-    /// Memory for frames that wait for the disk, in bytes; beyond it streams are not read. From 1 MiB to 1 GiB.
+    /// Memory for frames that wait for the disk, in bytes; beyond it streams are not read. From 1 MiB to 1 GiB, and no more
+    /// than half of a segment counts.
     #[arg(
         long, env = "HOLDFAST_FOLLOWER_QUEUE_BYTES_MAX", default_value_t = 64 << 20, value_name = "BYTES",
         value_parser = clap::value_parser!(u64).range(1 << 20..=1 << 30)

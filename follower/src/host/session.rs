@@ -101,7 +101,7 @@ impl Session {
         let mut state = self.lock();
         let bytes: u64 = delivery.frames.iter().map(|frame| frame.body.len() as u64).sum();
         let has_share = state.index.bytes() + state.queued_bytes + bytes <= inner.session_bytes_max;
-        let effects = state.log.on(event(has_share && inner.journal().has_room()));
+        let effects = state.log.on(event(has_share && inner.journal().has_room_for(&delivery.frames)));
         self.execute(inner, &mut state, effects, Some(delivery));
     }
 

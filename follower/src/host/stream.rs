@@ -121,8 +121,7 @@ impl Stream {
         let check = check(self.session, &frames);
         let first = frames.first().expect("the border refuses empty messages").offset;
         let last = frames.last().expect("the border refuses empty messages").offset;
-        let bytes = frames.iter().map(|frame| frame.body.len()).sum();
-        let room = Some(self.inner.journal().room(bytes).await);
+        let room = Some(self.inner.journal().room(&frames).await);
         let stream = self.id;
         log.append(&self.inner, Delivery { frames, room }, |has_room| FollowerEvent::FramesArrived {
             stream,

@@ -11,7 +11,7 @@ use rustix::io::{Errno, pwritev};
 
 use super::disk::{Disk, DiskFile};
 
-/// What small files are padded to, with line ends.
+/// What small files are padded to, with line ends, and how much they may grow on a full disk.
 const REPLACED_LEN: usize = 16 * 1024;
 
 /// A folder.
@@ -68,21 +68,25 @@ impl Disk for FolderDisk {
         }
     }
 
-    /// The new content takes the place of the one before the last, so that a full disk has room for it.
+    /// The new content takes the place of the one before the last, whose space stays taken, so that a full disk has room for
+    /// it.
     fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let (old, new) = (self.root.join(name), self.root.join(format!("{name}.new")));
-        let mut padded = content.to_vec();
-        padded.resize(content.len().next_multiple_of(REPLACED_LEN), b'\n');
-        let mut file = File::options().write(true).create(true).truncate(false).open(&new)?;
-        file.write_all(&padded)?;
-        file.set_len(padded.len() as u64)?;
-        file.sync_all()?;
+        write_padded(&new, content)?;
         match renameat_with(CWD, &new, CWD, &old, RenameFlags::EXCHANGE) {
             // The first time there is nothing to exchange it with, and some file systems cannot.
-            Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS) => fs::rename(&new, &old)?,
-            exchanged => exchanged?,
+            Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS) => {
+                fs::rename(&new, &old)?;
+                self.sync_names()?;
+                // Takes the space of the next one. This one is in place, whatever becomes of that.
+                let _ = write_padded(&new, content);
+                Ok(())
+            }
+            exchanged => {
+                exchanged?;
+                self.sync_names()
+            }
         }
-        self.sync_names()
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -101,6 +105,20 @@ impl Disk for FolderDisk {
         let stat = statvfs(&self.root)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
+}
+
+/// Writes over what is there, and never makes it shorter: space that is given back may be somebody else's the next time.
+fn write_padded(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = File::options().write(true).create(true).truncate(false).open(path)?;
+    let needed = content.len().next_multiple_of(REPLACED_LEN);
+    // Without the space to grow, what is there already may do.
+    let _ = fallocate(&file, FallocateFlags::empty(), 0, (needed + REPLACED_LEN) as u64);
+    let len =
+        usize::try_from(file.metadata()?.len()).expect("small files are smaller than the address space");
+    let mut padded = content.to_vec();
+    padded.resize(len.max(needed), b'\n');
+    file.write_all(&padded)?;
+    file.sync_all()
 }
 
 fn write_zeros(file: &File, len: u64) -> io::Result<()> {

@@ -82,6 +82,11 @@ pub(super) fn frame_len(frame: &LogFrame) -> usize {
     FRAME_HEAD_LEN + frame.cell.as_str().len() + frame.body.len()
 }
 
+/// The most that a message of frames takes in a segment: heads and all, in a batch of its own.
+pub(super) fn frames_span(frames: &[LogFrame]) -> usize {
+    span(ENTRY_HEAD_LEN + 4 + frames.iter().map(frame_len).sum::<usize>())
+}
+
 pub(super) fn crc() -> Digest {
     Digest::new(CrcAlgorithm::Crc32Iscsi)
 }

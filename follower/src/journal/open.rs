@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use holdfast_rpc::follower::LogFrame;
 use holdfast_types::{Incarnation, SessionId};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::disk::{Disk, DiskFile};
-use super::format::Entry;
+use super::format::{Entry, frames_span};
 use super::manifest::{MANIFEST, Manifest, SPARE, SegmentRow, segment_name, segment_number};
 use super::queue::{Ends, Queue};
 use super::scan::{RecoveredLog, Scan};
@@ -32,7 +33,7 @@ pub struct BatchStats {
 pub struct JournalOptions {
     /// Length of a segment, in bytes.
     pub segment_len: u64,
-    /// Bytes of frames that may wait for the disk.
+    /// Bytes of frames, with all that they take on the disk, that may wait for it. No more than half of a segment counts.
     pub queue_len: usize,
     /// Told of each batch.
     pub on_batch: Box<dyn Fn(BatchStats) + Send>,
@@ -67,6 +68,7 @@ pub struct Journal {
     segments: Arc<Segments>,
     has_room: Arc<AtomicBool>,
     disk: Arc<dyn Disk>,
+    segment_len: u64,
 }
 
 impl Opened {
@@ -104,7 +106,7 @@ impl Opened {
         let written = logs.iter().map(|(session, log)| (*session, (log.node.clone(), log.replay))).collect();
         let spare = open_spare(&*disk)?;
         let mut writer = Writer {
-            queue: Arc::new(Queue::new(options.queue_len)),
+            queue: Arc::new(Queue::new(queue_len(&options))),
             segments,
             has_room: Arc::new(AtomicBool::new(true)),
             options,
@@ -116,6 +118,7 @@ impl Opened {
             spare,
             is_marked: true,
             last_try: Instant::now(),
+            dead: Vec::new(),
             disk,
         };
         writer.prepare_spare().map_err(failed("making a segment"))?;
@@ -145,6 +148,7 @@ impl Opened {
             segments: Arc::clone(&writer.segments),
             has_room: Arc::clone(&writer.has_room),
             disk: Arc::clone(&writer.disk),
+            segment_len: writer.options.segment_len,
         };
         let thread = thread::Builder::new().name("journal".into());
         let last_word = LastWord(Arc::clone(&writer.queue));
@@ -155,6 +159,12 @@ impl Opened {
         thread.spawn(run).expect("the system has a thread");
         journal
     }
+}
+
+/// When the last spare segment was taken, what is queued must fit into it and leave enough: half is for frames, and half for
+/// what the segment begins with and for the seals and releases of a full disk.
+fn queue_len(options: &JournalOptions) -> usize {
+    options.queue_len.min(usize::try_from(options.segment_len / 2).unwrap_or(usize::MAX))
 }
 
 /// A thread that ended by a bug must not leave everybody waiting.
@@ -169,9 +179,10 @@ impl Drop for LastWord {
 }
 
 impl Journal {
-    /// Waits until `len` bytes of frames may be queued.
-    pub async fn room(&self, len: usize) -> OwnedSemaphorePermit {
-        self.queue.room(len).await
+    /// Waits until these frames may be queued. Whether the disk has room for them is to be asked afterwards, and the permit
+    /// goes with them: that is what keeps everything that is admitted within one segment.
+    pub async fn room(&self, frames: &[LogFrame]) -> OwnedSemaphorePermit {
+        self.queue.room(frames_span(frames)).await
     }
 
     /// Queues an entry. Entries of one session must come in the order of their tickets.
@@ -183,6 +194,14 @@ impl Journal {
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.has_room.load(Ordering::Acquire)
+    }
+
+    /// Whether the disk has room for these frames. What does not fit beside the rest of a segment gets a file of its own.
+    #[must_use]
+    pub fn has_room_for(&self, frames: &[LogFrame]) -> bool {
+        let span = frames_span(frames) as u64;
+        let has_place = || self.free_bytes().is_ok_and(|free| free >= span + 2 * self.segment_len);
+        self.has_room() && (span <= self.segment_len / 4 * 3 || has_place())
     }
 
     /// Bytes that could still be taken.

@@ -24,6 +24,8 @@ const LAZY_MAX: Duration = Duration::from_secs(1);
 /// Silence after which the last batch gets a mark behind it that says that it was fsynced. Until then, bit rot in it
 /// could not be told from a torn write.
 const IDLE_MAX: Duration = Duration::from_millis(200);
+/// The part of a segment that marks leave alone on a full disk.
+const MARKS_KEEP: u64 = 8;
 /// Pause between attempts to get a segment from a full disk.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
 
@@ -48,6 +50,8 @@ pub(super) struct Writer {
     pub(super) is_marked: bool,
     /// When a spare was last asked for.
     pub(super) last_try: Instant,
+    /// Segments that nobody needs and whose files are still there.
+    pub(super) dead: Vec<u32>,
 }
 
 /// The segment that is being written.
@@ -179,7 +183,9 @@ impl Writer {
 
     fn mark(&mut self) -> io::Result<()> {
         let mark = BatchBuilder::new();
-        if self.is_marked || self.current.position + mark.span() as u64 > self.current.len {
+        // On a full disk what is left of the segment is for seals and releases.
+        let kept = if self.spare.is_none() { self.options.segment_len / MARKS_KEEP } else { 0 };
+        if self.is_marked || self.current.position + mark.span() as u64 + kept > self.current.len {
             return Ok(());
         }
         self.write(mark).map(|_| ())
@@ -204,7 +210,9 @@ impl Writer {
             row.end = Some(before.position);
         }
         self.manifest.segments.push(SegmentRow { number, end: None });
-        self.disk.replace(MANIFEST, &self.manifest.encode())?;
+        while let Err(error) = self.disk.replace(MANIFEST, &self.manifest.encode()) {
+            self.wait_for_space(error, "the list of segments")?;
+        }
         self.segments.add(number, file, false);
         self.segments.close(before.number);
         self.prepare_spare()
@@ -236,15 +244,18 @@ impl Writer {
                     self.disk.sync_names()?;
                     return Ok((file, len));
                 }
-                Err(error) if error.kind() == io::ErrorKind::StorageFull => self.wait_for_space(&error)?,
-                Err(error) => return Err(error),
+                Err(error) => self.wait_for_space(error, "a segment")?,
             }
         }
     }
 
-    fn wait_for_space(&mut self, error: &io::Error) -> io::Result<()> {
+    /// Any other error than that of a full disk is the end.
+    fn wait_for_space(&mut self, error: io::Error, what: &str) -> io::Result<()> {
+        if !is_full(&error) {
+            return Err(error);
+        }
         self.has_room.store(false, Ordering::Release);
-        tracing::error!(%error, "the disk has no room for a segment; nothing is written until there is");
+        tracing::error!(%error, "the disk has no room for {what}; nothing is written until there is");
         thread::sleep(FULL_PAUSE);
         self.sweep()
     }
@@ -257,7 +268,7 @@ impl Writer {
                     self.disk.sync_names()?;
                     self.spare = Some(file);
                 }
-                Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                Err(error) if is_full(&error) => {
                     if self.has_room.load(Ordering::Acquire) {
                         tracing::error!(%error, "the disk is full; frames are refused, seals and reads go on");
                     }
@@ -275,19 +286,34 @@ impl Writer {
     /// Gives up the segments that hold nothing retained: every later one begins with all else that they say.
     fn sweep(&mut self) -> io::Result<()> {
         let dead = self.segments.take_dead();
-        if !dead.is_empty() {
-            self.manifest.segments.retain(|row| !dead.contains(&row.number));
-            self.disk.replace(MANIFEST, &self.manifest.encode())?;
-            for number in dead {
-                self.give_up(&segment_name(number))?;
-            }
-            self.disk.sync_names()?;
+        let has_more = !dead.is_empty();
+        self.dead.extend(dead);
+        let is_due = self.last_try.elapsed() >= FULL_PAUSE;
+        if has_more || (is_due && !self.dead.is_empty()) {
+            self.last_try = Instant::now();
+            self.bury()?;
         }
-        if self.spare.is_none() && self.last_try.elapsed() >= FULL_PAUSE {
+        if self.spare.is_none() && is_due {
             self.last_try = Instant::now();
             self.prepare_spare()?;
         }
         Ok(())
+    }
+
+    /// A full disk may have no room for the manifest without them: then they stay for another time.
+    fn bury(&mut self) -> io::Result<()> {
+        self.manifest.segments.retain(|row| !self.dead.contains(&row.number));
+        match self.disk.replace(MANIFEST, &self.manifest.encode()) {
+            Err(error) if is_full(&error) => {
+                tracing::error!(%error, "the disk has no room for the list of segments; none is given up until it has");
+                return Ok(());
+            }
+            replaced => replaced?,
+        }
+        for number in std::mem::take(&mut self.dead) {
+            self.give_up(&segment_name(number))?;
+        }
+        self.disk.sync_names()
     }
 
     /// Its space is the next segment's, if there is none yet.
@@ -303,4 +329,9 @@ impl Writer {
         }
         self.disk.remove(name)
     }
+}
+
+/// Whether more space would have helped: the file system's, or what a quota leaves of it.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -44,6 +44,8 @@ pub(super) struct Faults {
     pub(super) power_fails_at: Option<usize>,
     /// Bytes for files.
     pub(super) space: Option<usize>,
+    /// There is no room for a small file's new content.
+    pub(super) replace_is_full: bool,
     /// Writes take fewer bytes than they are given.
     pub(super) short_writes: bool,
 }
@@ -185,6 +187,9 @@ impl Disk for SimDisk {
     fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let mut state = self.shared.state.lock().unwrap();
         state.operation()?;
+        if state.faults.replace_is_full {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         let id = state.files.len();
         state.files.push(Content { now: content.to_vec(), synced: content.to_vec() });
         state.names.insert(name.into(), id);

@@ -13,6 +13,9 @@ use holdfast_types::{
     CellName, Epoch, FollowerName, Incarnation, LogEpoch, LogOffset, NodeName, SessionId, Txid, WriteId,
 };
 
+use futures::FutureExt as _;
+use tokio::sync::OwnedSemaphorePermit;
+
 use super::sim_disk::SimDisk;
 use crate::journal::{
     Completed, Disk, Ends, Entry, EntryBody, FrameIndex, Journal, JournalOptions, Opened, RecoveredLog,
@@ -108,6 +111,16 @@ impl Follower {
     }
 
     fn on(&self, session: SessionId, events: impl IntoIterator<Item = FollowerEvent>, frames: &[LogFrame]) {
+        self.on_with_room(session, events, frames, None);
+    }
+
+    fn on_with_room(
+        &self,
+        session: SessionId,
+        events: impl IntoIterator<Item = FollowerEvent>,
+        frames: &[LogFrame],
+        mut room: Option<OwnedSemaphorePermit>,
+    ) {
         let mut sessions = self.sessions.0.lock().unwrap();
         let entry = sessions.entry(session).or_insert_with(|| Session {
             log: SessionLog::new(me()),
@@ -130,7 +143,7 @@ impl Follower {
                             }
                             entry => EntryBody::Note { node: NodeName::parse("n").unwrap(), entry },
                         };
-                        self.journal.push(Entry { session, ticket, body }, is_awaited, None);
+                        self.journal.push(Entry { session, ticket, body }, is_awaited, room.take());
                     }
                     _ => {}
                 }
@@ -165,15 +178,36 @@ impl Follower {
         len: usize,
     ) {
         let frames: Vec<_> = offsets.clone().map(|offset| frame(session, offset, len)).collect();
+        self.arrive(session, log_epoch, &frames, None);
+    }
+
+    /// Appends one frame if the queue has room for it.
+    pub(super) fn append_if_room(&self, session: SessionId, log_epoch: u64, offset: u64, len: usize) -> bool {
+        let frames = [frame(session, offset, len)];
+        let room = self.journal.room(&frames).now_or_never();
+        let has_room = room.is_some();
+        if has_room {
+            self.arrive(session, log_epoch, &frames, room);
+        }
+        has_room
+    }
+
+    fn arrive(
+        &self,
+        session: SessionId,
+        log_epoch: u64,
+        frames: &[LogFrame],
+        room: Option<OwnedSemaphorePermit>,
+    ) {
         let event = FollowerEvent::FramesArrived {
             stream: StreamId(log_epoch),
             log_epoch: LogEpoch::new(log_epoch),
-            first: LogOffset::new(offsets.start),
-            last: LogOffset::new(offsets.end - 1),
+            first: frames.first().unwrap().offset,
+            last: frames.last().unwrap().offset,
             check: FramesCheck::Sound,
-            has_room: self.journal.has_room(),
+            has_room: self.journal.has_room_for(frames),
         };
-        self.on(session, [event], &frames);
+        self.on_with_room(session, [event], frames, room);
     }
 
     pub(super) fn release(&self, session: SessionId, log_epoch: u64, start: u64) {
