@@ -87,7 +87,7 @@ fn cells_are_listed_in_pages_and_shown_with_their_files() {
 #[test]
 fn sql_errors_and_a_missing_ingress_are_told() {
     let dir = tempfile::tempdir().unwrap();
-    let dev = Dev::start(dir.path(), &["--followers", "0"]);
+    let dev = Dev::start(dir.path(), &[]);
     let wrong = dev.run(&["cell", "sql", "db:a", "SELECT * FROM absent"]);
     assert!(wrong.failure().contains("no such table: absent"), "{wrong:?}");
     let nowhere = dev.run(&["cell", "sql", "db:a", "SELECT 1", "--url", "http://127.0.0.1:1"]);
@@ -101,7 +101,7 @@ fn sql_errors_and_a_missing_ingress_are_told() {
 #[tokio::test]
 async fn a_deleted_cell_is_gone_whatever_a_late_uploader_does() {
     let dir = tempfile::tempdir().unwrap();
-    let dev = Dev::start(dir.path(), &["--nodes", "2"]);
+    let dev = Dev::start(dir.path(), &["--nodes", "2", "--followers", "0"]);
     dev.sql("db:a", "CREATE TABLE t (v); INSERT INTO t VALUES ('secret')");
     dev.sql("db:b", "CREATE TABLE t (v); INSERT INTO t VALUES ('kept')");
     let unsure = dev.run(&["cell", "delete", "db:a"]);

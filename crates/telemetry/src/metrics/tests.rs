@@ -31,6 +31,10 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.restore(RestoreSource::Local, Outcome::Failed, 7, 3);
     metrics.wal_bytes_changed(4096);
     metrics.cells_owned_changed(2);
+    metrics.log_retained_changed(10);
+    metrics.log_by_ensemble(true);
+    metrics.log_ensemble(2);
+    metrics.log_eviction("slow");
     metrics.cells_resident_changed(1);
     metrics.compaction(CompactionKind::Snapshot, Outcome::Ok);
     metrics.follower_batch(3, 4096, elapsed);
