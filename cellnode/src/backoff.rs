@@ -24,6 +24,13 @@ impl Backoff {
         tokio::time::sleep(self.length(failures, random::byte())).await;
     }
 
+    /// Pauses before a try, unless it is the first, number zero.
+    pub(crate) async fn pause_before(self, attempt: u32) {
+        if let Some(failures) = attempt.checked_sub(1) {
+            self.pause(failures).await;
+        }
+    }
+
     /// Between a half and the whole of the doubled length.
     fn length(self, failures: u32, jitter: u8) -> Duration {
         let whole = self.first_ms << failures.min(self.doublings_max);

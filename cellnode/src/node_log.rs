@@ -44,7 +44,6 @@ pub struct NodeLog {
     next: watch::Sender<LogOffset>,
     /// Whether what is logged may wait for its upload.
     may_wait: AtomicBool,
-    is_by_ensemble: AtomicBool,
     retained_bytes: AtomicU64,
     /// The followers' leases are being read: one read at a time.
     is_reading_followers: AtomicBool,
@@ -92,7 +91,6 @@ impl NodeLog {
             limits,
             next: watch::Sender::new(start),
             may_wait: AtomicBool::new(false),
-            is_by_ensemble: AtomicBool::new(false),
             retained_bytes: AtomicU64::new(0),
             is_reading_followers: AtomicBool::new(false),
             node: OnceLock::new(),
@@ -114,9 +112,10 @@ impl NodeLog {
     /// for a frame.
     pub(crate) fn append(&self, resident: &Arc<Resident>, captured: &Captured) -> Option<LogOffset> {
         let CapturedBody::Memory(body) = &captured.body else { return None };
-        if captured.len > FRAME_BYTES_MAX || !self.is_by_ensemble.load(Ordering::Acquire) {
+        if captured.len > FRAME_BYTES_MAX {
             return None;
         }
+        // None in a session whose log does not run.
         let node = self.node()?;
         let mut state = self.lock();
         let offset = state.machine.append(clock::monotonic())?;
@@ -256,7 +255,6 @@ impl NodeLog {
     }
 
     fn durability(&self, state: &State, by_ensemble: bool) {
-        self.is_by_ensemble.store(by_ensemble, Ordering::Release);
         if by_ensemble {
             tracing::info!("writes are proved by followers");
         } else if self.node().is_none_or(|node| node.is_draining()) {

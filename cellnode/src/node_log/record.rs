@@ -35,23 +35,17 @@ pub(super) fn call(log: &Arc<NodeLog>, call: NodeLogEffect<Version>) {
     critical::spawn(&node.runtime.clone(), "log record", async move {
         match call {
             NodeLogEffect::WriteRecord { record, guard, attempt } => {
-                pause_before(attempt).await;
+                PAUSES.pause_before(attempt).await;
                 log.on(NodeLogEvent::RecordAnswered { answer: write(&node, &record, guard).await });
             }
             NodeLogEffect::ReadRecord { attempt } => {
-                pause_before(attempt).await;
+                PAUSES.pause_before(attempt).await;
                 log.on(read(&node).await);
             }
             NodeLogEffect::ReadFollowers => read_followers(&log, &node).await,
             other => unreachable!("`{other:?}` is no call"),
         }
     });
-}
-
-async fn pause_before(attempt: u32) {
-    if let Some(failures) = attempt.checked_sub(1) {
-        PAUSES.pause(failures).await;
-    }
 }
 
 async fn write(node: &Node, record: &LogRecord, guard: Guard<Version>) -> Answer<Version> {

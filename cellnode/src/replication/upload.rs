@@ -28,7 +28,7 @@ const PAUSES: Backoff = Backoff::new(50, 5);
 
 /// Puts captured transactions into the bucket, as one object of level 0, and tells the gate and the node log.
 pub(crate) async fn upload(resident: Arc<Resident>, (first, last): (Txid, Txid), attempt: u32) {
-    pause_before(attempt).await;
+    PAUSES.pause_before(attempt).await;
     let Some(node) = resident.node() else { return };
     let transactions = resident.pending().range(first, last);
     let transactions = transactions.expect("what the gate asks for was captured and is not uploaded");
@@ -113,7 +113,7 @@ pub(super) async fn put_file(
 
 /// Reads the owner record and tells the gate what it says.
 pub(crate) async fn read_owner(resident: Arc<Resident>, attempt: u32) {
-    pause_before(attempt).await;
+    PAUSES.pause_before(attempt).await;
     let Some(node) = resident.node() else { return };
     let read = node.owners.read(&resident.cell);
     let event = match tokio::time::timeout(Duration::from_millis(TRY_MS_MAX), read).await {
@@ -133,10 +133,4 @@ pub(crate) async fn read_owner(resident: Arc<Resident>, attempt: u32) {
         }
     };
     resident.on(event);
-}
-
-async fn pause_before(attempt: u32) {
-    if let Some(failures) = attempt.checked_sub(1) {
-        PAUSES.pause(failures).await;
-    }
 }
