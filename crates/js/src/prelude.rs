@@ -1,0 +1,157 @@
+//! The JavaScript that every isolate starts with, in parts. A part is an ES module beside the Rust functions it calls;
+//! parts are compiled once per process, eager ones run when an isolate begins, lazy ones when one of their globals is
+//! touched. Handlers must never get hold of `internals` or of a part's native object.
+
+use std::cell::RefCell;
+use std::sync::OnceLock;
+
+use rquickjs::{CatchResultExt, Context, Ctx, Exception, Function, Object, Result, Runtime, Value};
+
+use crate::foreign::{Bytecode, Shared};
+
+mod core_part;
+
+/// One area of the API.
+pub(crate) struct Part {
+    /// Unique; shown in stacks as `holdfast:<name>`.
+    pub(crate) name: &'static str,
+    /// An ES module without imports: `export default function (native, internals) { … }`. An object that it returns
+    /// becomes globals (not enumerable, writable, configurable).
+    pub(crate) source: &'static str,
+    /// The Rust functions of the part: its `native`.
+    pub(crate) natives: for<'js> fn(&Ctx<'js>) -> Result<Object<'js>>,
+    /// The globals that load the part at first touch. Empty: the part is eager. A lazy part returns exactly these.
+    pub(crate) globals: &'static [&'static str],
+}
+
+/// All parts. Eager ones run in this order.
+static PARTS: &[&Part] = &[&core_part::PART];
+
+/// A part that has no Rust functions.
+pub(crate) fn no_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    Object::new(ctx.clone())
+}
+
+/// Runs the eager parts in a new context and leaves the lazy ones behind their globals.
+///
+/// # Errors
+/// What a part throws: memory that ran out.
+pub(crate) fn install(ctx: &Ctx<'_>) -> Result<()> {
+    install_parts(ctx, PARTS, bytecode())
+}
+
+/// The object that the parts of this isolate share.
+pub(crate) fn internals<'js>(ctx: &Ctx<'js>) -> Object<'js> {
+    // A clone, so that the guard is gone before anything else touches the user data.
+    ctx.userdata::<Internals<'js>>().expect("the prelude is installed before anything asks for it").clone()
+}
+
+type Internals<'js> = Object<'js>;
+
+fn install_parts(
+    ctx: &Ctx<'_>,
+    parts: &'static [&'static Part],
+    compiled: &'static [Bytecode],
+) -> Result<()> {
+    assert_eq!(parts.len(), compiled.len(), "every part has its bytecode");
+    let internals = Object::new(ctx.clone())?;
+    store(ctx, internals.clone())?;
+    store(ctx, Shared(Loaded::new(parts, compiled).into()))?;
+    internals.set("load", Function::new(ctx.clone(), |ctx: Ctx<'_>, name: String| load(&ctx, &name))?)?;
+    for part in parts.iter().filter(|part| part.globals.is_empty()) {
+        load(ctx, part.name)?;
+    }
+    let expect: Function<'_> = internals.get("expectGlobals")?;
+    for part in parts.iter().filter(|part| !part.globals.is_empty()) {
+        expect.call::<_, ()>((part.name, part.globals.to_vec()))?;
+    }
+    Ok(())
+}
+
+fn store<'js, U>(ctx: &Ctx<'js>, data: U) -> Result<()>
+where
+    U: rquickjs::JsLifetime<'js>,
+    U::Changed<'static>: std::any::Any,
+{
+    let stored =
+        ctx.store_userdata(data).map_err(|_| Exception::throw_internal(ctx, "user data is borrowed"))?;
+    assert!(stored.is_none(), "the prelude is installed once per context");
+    Ok(())
+}
+
+/// Which parts of an isolate have run.
+struct Loaded {
+    parts: &'static [&'static Part],
+    compiled: &'static [Bytecode],
+    begun: RefCell<Vec<bool>>,
+}
+
+impl Loaded {
+    fn new(parts: &'static [&'static Part], compiled: &'static [Bytecode]) -> Self {
+        Self { parts, compiled, begun: RefCell::new(vec![false; parts.len()]) }
+    }
+
+    /// The part `name`, the first time that it is asked for.
+    fn begin(&self, name: &str) -> Option<(&'static Part, &'static Bytecode)> {
+        let index = self.parts.iter().position(|part| part.name == name);
+        let index = index.unwrap_or_else(|| panic!("a part asks for `{name}`, which PARTS does not list"));
+        let begun = std::mem::replace(&mut self.begun.borrow_mut()[index], true);
+        (!begun).then(|| (self.parts[index], &self.compiled[index]))
+    }
+
+    /// The part `name` did not come to its end: the next touch tries again.
+    fn failed(&self, name: &str) {
+        let index = self.parts.iter().position(|part| part.name == name).expect("it has begun");
+        self.begun.borrow_mut()[index] = false;
+    }
+}
+
+/// Runs a part unless it has run already.
+///
+/// # Errors
+/// What the part throws: memory that ran out, or the event's time.
+pub(crate) fn load(ctx: &Ctx<'_>, name: &str) -> Result<()> {
+    let loaded = ctx.userdata::<Shared<Loaded>>().expect("the prelude is being installed").0.clone();
+    let Some((part, bytecode)) = loaded.begin(name) else { return Ok(()) };
+    let ran = run(ctx, part, bytecode);
+    if ran.is_err() {
+        loaded.failed(name);
+    }
+    ran
+}
+
+fn run(ctx: &Ctx<'_>, part: &Part, bytecode: &Bytecode) -> Result<()> {
+    let (module, evaluated) = bytecode.evaluate(ctx)?;
+    evaluated.finish::<()>()?;
+    let main: Function<'_> = module.get("default")?;
+    let internals = internals(ctx);
+    let made: Value<'_> = main.call(((part.natives)(ctx)?, internals.clone()))?;
+    if let Some(made) = made.as_object() {
+        let define: Function<'_> = internals.get("defineGlobals")?;
+        define.call::<_, ()>((made.clone(), part.globals.to_vec()))?;
+    }
+    Ok(())
+}
+
+fn bytecode() -> &'static [Bytecode] {
+    static COMPILED: OnceLock<Vec<Bytecode>> = OnceLock::new();
+    COMPILED.get_or_init(|| compile(PARTS))
+}
+
+/// # Panics
+/// Where a part of ours has a syntax error, which every test of this crate would show.
+fn compile(parts: &[&Part]) -> Vec<Bytecode> {
+    let runtime = Runtime::new().expect("there is memory for the compiler of the prelude");
+    let context = Context::full(&runtime).expect("there is memory for the compiler of the prelude");
+    context.with(|ctx| {
+        let one = |part: &&Part| {
+            let name = format!("holdfast:{}", part.name);
+            let compiled = Bytecode::compile(&ctx, &name, part.source).catch(&ctx);
+            compiled.unwrap_or_else(|error| panic!("the prelude does not compile: {name}: {error}"))
+        };
+        parts.iter().map(one).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests;

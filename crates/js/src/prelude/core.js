@@ -1,0 +1,51 @@
+// What the other parts are defined with: properties as Web IDL defines them, and globals that load their part at
+// first touch.
+const { defineProperty, getOwnPropertyDescriptor } = Object;
+const { ownKeys } = Reflect;
+
+/** Copies the properties (accessors included) of `properties` to `target`: not enumerable, configurable, writable. */
+function define(target, properties) {
+  for (const key of ownKeys(properties)) {
+    defineProperty(target, key, { ...getOwnPropertyDescriptor(properties, key), enumerable: false });
+  }
+  return target;
+}
+
+export default function (native, internals) {
+  // The globals of lazy parts that nobody has touched, assigned or deleted.
+  const expected = new Map();
+
+  function isExpected(name) {
+    const getter = expected.get(name);
+    return getter !== undefined && getOwnPropertyDescriptor(globalThis, name)?.get === getter;
+  }
+
+  function setGlobal(name, value) {
+    defineProperty(globalThis, name, { value, writable: true, enumerable: false, configurable: true });
+  }
+
+  internals.define = define;
+
+  /** Makes `names` globals that load `part` when read, and that an assignment replaces. */
+  internals.expectGlobals = (part, names) => {
+    for (const name of names) {
+      const get = () => {
+        internals.load(part);
+        return globalThis[name];
+      };
+      const set = value => setGlobal(name, value);
+      expected.set(name, get);
+      defineProperty(globalThis, name, { get, set, enumerable: false, configurable: true });
+    }
+  };
+
+  /** Defines what a part made. `lazy`: the names that the part was expected under; what has replaced them stays. */
+  internals.defineGlobals = (made, lazy) => {
+    for (const name of lazy) {
+      if (!(name in made)) throw new Error(`a lazy part did not make its global ${name}`);
+      if (isExpected(name)) setGlobal(name, made[name]);
+      expected.delete(name);
+    }
+    if (lazy.length === 0) define(globalThis, made);
+  };
+}
