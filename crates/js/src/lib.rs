@@ -3,7 +3,9 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 #![cfg_attr(not(test), allow(dead_code, reason = "the isolate that begins with the prelude is next"))]
 
+mod buffers;
 mod foreign;
 mod prelude;
 #[cfg(test)]
 mod testing;
+mod web;

@@ -25,7 +25,7 @@ pub(crate) struct Part {
 }
 
 /// All parts. Eager ones run in this order.
-static PARTS: &[&Part] = &[&core_part::PART];
+static PARTS: &[&Part] = &[&core_part::PART, &crate::web::streams::PART];
 
 /// A part that has no Rust functions.
 pub(crate) fn no_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {

@@ -32,6 +32,25 @@ pub(crate) fn fails(body: &str) -> String {
     }
 }
 
+/// What the snippet returns, with `part` loaded and the object `internals` as a global.
+///
+/// # Panics
+/// With the error and its stack where the snippet throws.
+pub(crate) fn inside(part: &str, body: &str) -> String {
+    let runtime = Runtime::new().unwrap();
+    let context = Context::full(&runtime).unwrap();
+    let outcome = context.with(|ctx| {
+        crate::prelude::install(&ctx).catch(&ctx).unwrap();
+        crate::prelude::load(&ctx, part).catch(&ctx).unwrap();
+        ctx.globals().set("internals", crate::prelude::internals(&ctx)).unwrap();
+        settle(&ctx, body)
+    });
+    match outcome.as_slice() {
+        [kind, value] if kind == "ok" => value.clone(),
+        other => panic!("{}", other.join("\n")),
+    }
+}
+
 fn outcome(body: &str) -> Vec<String> {
     let runtime = Runtime::new().unwrap();
     let context = Context::full(&runtime).unwrap();

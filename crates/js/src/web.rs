@@ -1,0 +1,4 @@
+//! The Web platform as parts of the prelude.
+
+pub(crate) mod compression;
+pub(crate) mod streams;

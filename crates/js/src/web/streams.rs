@@ -1,0 +1,62 @@
+//! Streams of the Web platform and what is made of them: a lazy part, loaded when a handler or a body first needs one.
+//! Its JavaScript is one module in several files, joined here in the order in which they use each other.
+
+use rquickjs::{ArrayBuffer, Ctx, Function, Object, Result};
+
+use super::compression;
+use crate::prelude::Part;
+
+pub(crate) const PART: Part = Part {
+    name: "streams",
+    source: concat!(
+        include_str!("streams/base.js"),
+        include_str!("streams/readable.js"),
+        include_str!("streams/controllers.js"),
+        include_str!("streams/byte_controller.js"),
+        include_str!("streams/tee.js"),
+        include_str!("streams/writable.js"),
+        include_str!("streams/writer.js"),
+        include_str!("streams/pipe.js"),
+        include_str!("streams/transform.js"),
+        include_str!("streams/more.js"),
+        include_str!("streams/inside.js"),
+    ),
+    natives,
+    globals: &[
+        "ByteLengthQueuingStrategy",
+        "CompressionStream",
+        "CountQueuingStrategy",
+        "DecompressionStream",
+        "FixedLengthStream",
+        "IdentityTransformStream",
+        "ReadableByteStreamController",
+        "ReadableStream",
+        "ReadableStreamBYOBReader",
+        "ReadableStreamBYOBRequest",
+        "ReadableStreamDefaultController",
+        "ReadableStreamDefaultReader",
+        "TextDecoderStream",
+        "TextEncoderStream",
+        "TransformStream",
+        "TransformStreamDefaultController",
+        "WritableStream",
+        "WritableStreamDefaultController",
+        "WritableStreamDefaultWriter",
+    ],
+};
+
+fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let native = Object::new(ctx.clone())?;
+    native.set("compressor", Function::new(ctx.clone(), compression::compressor)?)?;
+    native.set("decompressor", Function::new(ctx.clone(), compression::decompressor)?)?;
+    native.set("utf8", Function::new(ctx.clone(), utf8)?)?;
+    Ok(native)
+}
+
+/// UTF-8 of a string without lone surrogates.
+fn utf8(ctx: Ctx<'_>, text: String) -> Result<ArrayBuffer<'_>> {
+    ArrayBuffer::new(ctx, text.into_bytes())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+
+// ---- Queuing strategies ----
+
+function highWaterMarkOption(init, name) {
+  if (typeof init !== "object" && typeof init !== "function" || init === null) {
+    throw new TypeError(`${name} takes an object with highWaterMark`);
+  }
+  const { highWaterMark } = init;
+  if (highWaterMark === undefined) throw new TypeError(`${name}: highWaterMark is required`);
+  return +highWaterMark;
+}
+
+// One function for all strategies of an isolate, as the standard has it.
+const byteLengthSize = { size: (chunk) => chunk.byteLength }.size;
+const countSize = { size: () => 1 }.size;
+
+class ByteLengthQueuingStrategy {
+  #highWaterMark;
+
+  constructor(init) {
+    this.#highWaterMark = highWaterMarkOption(init, "ByteLengthQueuingStrategy");
+  }
+
+  get highWaterMark() {
+    return this.#highWaterMark;
+  }
+
+  get size() {
+    this.#highWaterMark;
+    return byteLengthSize;
+  }
+}
+
+class CountQueuingStrategy {
+  #highWaterMark;
+
+  constructor(init) {
+    this.#highWaterMark = highWaterMarkOption(init, "CountQueuingStrategy");
+  }
+
+  get highWaterMark() {
+    return this.#highWaterMark;
+  }
+
+  get size() {
+    this.#highWaterMark;
+    return countSize;
+  }
+}
+
+// ---- Transform streams that are made here ----
+
+// `make` gets the state and answers { transform(chunk), flush(), cancel(reason) }, which may throw.
+function ownTransform(make, { isByte = false, writable, readable } = {}) {
+  const algorithms = {};
+  const state = new TransformState(
+    {
+      transform: (chunk) => promiseCall(algorithms.transform, undefined, chunk),
+      flush: () => (algorithms.flush === undefined ? resolved() : promiseCall(algorithms.flush)),
+      cancel: (reason) => (algorithms.cancel === undefined ? resolved() : promiseCall(algorithms.cancel, undefined, reason)),
+    },
+    { highWaterMark: 1, size: sizeOne, ...writable },
+    { highWaterMark: 0, size: sizeOne, ...readable },
+    isByte,
+  );
+  Object.assign(algorithms, make(state));
+  state.begin(() => (algorithms.start === undefined ? undefined : algorithms.start()));
+  return state;
+}
+
+// What has the attributes `readable` and `writable` (the mixin GenericTransformStream).
+class GenericTransform {
+  #transform;
+
+  constructor(key, transform) {
+    illegalUnless(key);
+    this.#transform = transform;
+  }
+
+  get readable() {
+    return this.#transform.readable.object;
+  }
+
+  get writable() {
+    return this.#transform.writable.object;
+  }
+
+  static isOne(object) {
+    return #transform in object;
+  }
+}
+
+const NOT_BYTES =
+  "This TransformStream is being used as a byte stream, but received an object of non-ArrayBuffer/ArrayBufferView type on its writable side.";
+const IS_STRING =
+  "This TransformStream is being used as a byte stream, but received a string on its writable side. If you wish to write a string, you'll probably want to explicitly UTF-8-encode it with TextEncoder.";
+
+function chunkBytes(chunk) {
+  const bytes = bytesOf(chunk);
+  if (bytes === undefined) throw new TypeError(typeof chunk === "string" ? IS_STRING : NOT_BYTES);
+  return bytes;
+}
+
+function identityTransform(expected, writable) {
+  const make = (state) => {
+    let left = expected;
+    return {
+      transform(chunk) {
+        const bytes = chunkBytes(chunk);
+        if (left !== undefined && bytes.length > left) {
+          throw new TypeError("Attempt to write too many bytes through a FixedLengthStream.");
+        }
+        if (left !== undefined) left -= bytes.length;
+        if (bytes.length > 0) state.enqueue(bytes.slice());
+      },
+      flush() {
+        if (left > 0) throw new TypeError("FixedLengthStream did not see all expected bytes before close().");
+      },
+    };
+  };
+  const state = ownTransform(make, { isByte: true, writable });
+  state.readable.length = expected;
+  return state;
+}
+
+// Of workerd: bytes go through as they are, and a write ends when they are read.
+class IdentityTransformStream extends GenericTransform {
+  constructor(strategy = {}) {
+    super(KEY, identityTransform(undefined, byteStrategyOf(strategy)));
+  }
+}
+
+// Of workerd: as IdentityTransformStream, for a body whose length is known before.
+class FixedLengthStream extends GenericTransform {
+  constructor(expectedLength, strategy = {}) {
+    const isNumber = typeof expectedLength === "number" || typeof expectedLength === "bigint";
+    const length = isNumber ? enforceRange(Number(expectedLength), "expectedLength") : undefined;
+    if (length === undefined) throw new TypeError("expectedLength must be a number or a bigint");
+    super(KEY, identityTransform(length, byteStrategyOf(strategy)));
+  }
+}
+
+function byteStrategyOf(strategy) {
+  const converted = strategyOf(strategy);
+  if (converted.highWaterMark === undefined) return {};
+  return { highWaterMark: highWaterMarkOf(converted, 1), size: (chunk) => chunk?.byteLength ?? 1 };
+}
+
+// ---- Text ----
+
+// UTF-16 to UTF-8, where a pair of surrogates may lie in two chunks.
+class TextEncoderStream extends GenericTransform {
+  constructor() {
+    const make = (state) => {
+      let high = "";
+      return {
+        transform(chunk) {
+          let text = high + `${chunk}`;
+          high = "";
+          const last = text.charCodeAt(text.length - 1);
+          if (last >= 0xd800 && last <= 0xdbff) {
+            high = text[text.length - 1];
+            text = text.slice(0, -1);
+          }
+          if (text !== "") state.enqueue(new Bytes(natives.utf8(text.toWellFormed())));
+        },
+        flush() {
+          if (high !== "") state.enqueue(new Bytes([0xef, 0xbf, 0xbd]));
+        },
+      };
+    };
+    super(KEY, ownTransform(make));
+  }
+
+  get encoding() {
+    if (!GenericTransform.isOne(this)) throw illegalInvocation();
+    return "utf-8";
+  }
+}
+
+class TextDecoderStream extends GenericTransform {
+  #decoder;
+
+  constructor(label = "utf-8", options = {}) {
+    internals.load("encoding");
+    const decoder = new internals.TextDecoder(label, options);
+    const make = (state) => {
+      const decode = (bytes, stream) => {
+        const text = decoder.decode(bytes, { stream });
+        if (text !== "") state.enqueue(text);
+      };
+      return {
+        transform(chunk) {
+          const bytes = bytesOf(chunk);
+          if (bytes === undefined) throw new TypeError("A chunk of a TextDecoderStream must be an ArrayBuffer or a view of one");
+          decode(bytes, true);
+        },
+        flush: () => decode(undefined, false),
+      };
+    };
+    super(KEY, ownTransform(make));
+    this.#decoder = decoder;
+  }
+
+  get encoding() {
+    return this.#decoder.encoding;
+  }
+
+  get fatal() {
+    return this.#decoder.fatal;
+  }
+
+  get ignoreBOM() {
+    return this.#decoder.ignoreBOM;
+  }
+}
+
+// ---- Compression ----
+
+const FORMATS = ["deflate", "deflate-raw", "gzip"];
+
+// `codec` is { push(bytes), finish(), next() }: `next` answers an ArrayBuffer of bounded size while there is output.
+function codecTransform(codec) {
+  return ownTransform((state) => {
+    const drain = async () => {
+      for (let output; (output = codec.next()) !== undefined; ) {
+        if (state.readable.state !== "readable") return;
+        state.enqueue(new Bytes(output));
+        await state.roomPromise;
+      }
+    };
+    return {
+      transform(chunk) {
+        const bytes = bytesOf(chunk);
+        if (bytes === undefined) throw new TypeError("A chunk must be an ArrayBuffer or a view of one");
+        codec.push(bytes);
+        return drain();
+      },
+      flush() {
+        codec.finish();
+        return drain();
+      },
+    };
+  });
+}
+
+function formatOf(format) {
+  format = `${format}`;
+  if (!FORMATS.includes(format)) {
+    throw new TypeError(`Unsupported compression format: "${format}"; it must be "deflate", "deflate-raw" or "gzip"`);
+  }
+  return format;
+}
+
+class CompressionStream extends GenericTransform {
+  constructor(format) {
+    super(KEY, codecTransform(natives.compressor(formatOf(format))));
+  }
+}
+
+class DecompressionStream extends GenericTransform {
+  constructor(format) {
+    super(KEY, codecTransform(natives.decompressor(formatOf(format))));
+  }
+}
