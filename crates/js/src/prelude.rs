@@ -25,7 +25,12 @@ pub(crate) struct Part {
 }
 
 /// All parts. Eager ones run in this order.
-static PARTS: &[&Part] = &[&core_part::PART, &crate::web::streams::PART];
+static PARTS: &[&Part] = &[
+    &core_part::PART,
+    &crate::web::streams::PART,
+    &crate::web::crypto::PART,
+    &crate::web::crypto::SUBTLE_PART,
+];
 
 /// A part that has no Rust functions.
 pub(crate) fn no_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {

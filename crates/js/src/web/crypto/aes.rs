@@ -1,7 +1,9 @@
 //! AES in the modes of Web Crypto: CBC, CTR and GCM with the parameters that it leaves open (a counter of any width, an
 //! initialization vector of any length, short tags), and key wrap.
 
-use ::aes::cipher::{Array, Block, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, KeyInit, KeyIvInit};
+use ::aes::cipher::{
+    Array, Block, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, KeyInit, KeyIvInit,
+};
 use ::aes::{Aes128, Aes192, Aes256};
 use aes_kw::AesKw;
 use cbc::cipher::block_padding::Pkcs7;
@@ -48,9 +50,15 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, native: &Object<'js>) -> Result<()> {
 fn cbc_encrypt(key: Input, iv: Input, data: Input) -> Answer {
     let (key, iv, data) = (&*key, &*iv, &*data);
     answer(match key.len() {
-        16 => cbc::Encryptor::<Aes128>::new_from_slices(key, iv).ok().map(|mode| mode.encrypt_padded_vec::<Pkcs7>(data)),
-        24 => cbc::Encryptor::<Aes192>::new_from_slices(key, iv).ok().map(|mode| mode.encrypt_padded_vec::<Pkcs7>(data)),
-        32 => cbc::Encryptor::<Aes256>::new_from_slices(key, iv).ok().map(|mode| mode.encrypt_padded_vec::<Pkcs7>(data)),
+        16 => cbc::Encryptor::<Aes128>::new_from_slices(key, iv)
+            .ok()
+            .map(|mode| mode.encrypt_padded_vec::<Pkcs7>(data)),
+        24 => cbc::Encryptor::<Aes192>::new_from_slices(key, iv)
+            .ok()
+            .map(|mode| mode.encrypt_padded_vec::<Pkcs7>(data)),
+        32 => cbc::Encryptor::<Aes256>::new_from_slices(key, iv)
+            .ok()
+            .map(|mode| mode.encrypt_padded_vec::<Pkcs7>(data)),
         _ => None,
     })
 }
@@ -157,7 +165,13 @@ fn gcm_encrypt(key: Input, iv: Input, additional: Input, tag_len: usize, data: I
     answer(with_key!(&*key, gcm_seal(&iv, &additional, tag_len, &data)))
 }
 
-fn gcm_seal<C: Cipher>(key: &[u8], iv: &[u8], additional: &[u8], tag_len: usize, data: &[u8]) -> Option<Vec<u8>> {
+fn gcm_seal<C: Cipher>(
+    key: &[u8],
+    iv: &[u8],
+    additional: &[u8],
+    tag_len: usize,
+    data: &[u8],
+) -> Option<Vec<u8>> {
     let gcm = Gcm::<C>::new(key, iv)?;
     let mut output = data.to_vec();
     gcm.crypt(&mut output);
@@ -170,7 +184,13 @@ fn gcm_decrypt(key: Input, iv: Input, additional: Input, tag_len: usize, data: I
     answer(with_key!(&*key, gcm_open(&iv, &additional, tag_len, &data)))
 }
 
-fn gcm_open<C: Cipher>(key: &[u8], iv: &[u8], additional: &[u8], tag_len: usize, data: &[u8]) -> Option<Vec<u8>> {
+fn gcm_open<C: Cipher>(
+    key: &[u8],
+    iv: &[u8],
+    additional: &[u8],
+    tag_len: usize,
+    data: &[u8],
+) -> Option<Vec<u8>> {
     let gcm = Gcm::<C>::new(key, iv)?;
     let (encrypted, given) = data.split_at_checked(data.len().checked_sub(tag_len)?)?;
     let tag = gcm.tag(additional, encrypted);

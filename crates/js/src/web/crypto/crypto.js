@@ -10,6 +10,14 @@ const typedArrayName = Object.getOwnPropertyDescriptor(
   Symbol.toStringTag,
 ).get;
 
+// Operations and attributes are enumerable and classes carry their name, as Web IDL has it.
+function expose({ name, prototype }) {
+  for (const key of Object.getOwnPropertyNames(prototype)) {
+    if (key !== "constructor") Object.defineProperty(prototype, key, { enumerable: true });
+  }
+  Object.defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
+}
+
 export default function (native, internals) {
   const { DOMException } = globalThis;
   const KEY = Symbol("internal construction");
@@ -59,6 +67,6 @@ export default function (native, internals) {
     }
   }
 
-  internals.interface?.(Crypto);
+  expose(Crypto);
   return { Crypto, crypto: new Crypto(KEY) };
 }

@@ -15,10 +15,10 @@ const GENERATE_TRIES_MAX: usize = 256;
 macro_rules! curve {
     ($name:ident, $library:ident, $Curve:ident, $scalar_bytes:literal, $top_byte_mask:literal) => {
         mod $name {
+            use ecdsa::hazmat::{sign_prehashed_rfc6979, verify_prehashed};
             use $library::elliptic_curve::sec1::ToSec1Point;
             use $library::pkcs8::{DecodePrivateKey, DecodePublicKey, EncodePrivateKey, EncodePublicKey};
-            use $library::{$Curve as Curve, PublicKey, SecretKey};
-            use ecdsa::hazmat::{sign_prehashed_rfc6979, verify_prehashed};
+            use $library::{PublicKey, SecretKey, $Curve as Curve};
 
             pub(super) const SCALAR_BYTES: usize = $scalar_bytes;
             pub(super) const TOP_BYTE_MASK: u8 = $top_byte_mask;

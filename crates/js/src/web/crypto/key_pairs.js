@@ -165,6 +165,7 @@ function curveAlgorithm(codec, publicUsages, privateUsages, operations) {
       const publicData = key.type === "public" ? key.data : accepted(codec.publicOf(kind, key.data), failed("The export"));
       const members = { kty: codec.kty, crv: kind, ...codec.publicToJwk(kind, publicData) };
       if (key.type === "private") members.d = toBase64Url(key.data);
+      if (kind === "Ed25519") members.alg = kind;
       return jwkFor(key, members);
     },
     ...operations,

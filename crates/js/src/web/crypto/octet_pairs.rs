@@ -2,10 +2,10 @@
 //! 8410). Keys are 32 bytes: a seed or a clamped scalar, and a point.
 
 use curve25519_dalek::MontgomeryPoint;
+use pkcs8::PrivateKeyInfo;
 use pkcs8::spki::der::asn1::{AnyRef, BitStringRef, OctetStringRef};
 use pkcs8::spki::der::{Decode, Encode};
 use pkcs8::spki::{AlgorithmIdentifier, ObjectIdentifier, SubjectPublicKeyInfo};
-use pkcs8::PrivateKeyInfo;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use rquickjs::{Ctx, Function, Object, Result};
 use subtle::ConstantTimeEq;

@@ -34,7 +34,8 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, native: &Object<'js>) -> Result<()> {
 }
 
 fn is_bounded(key: &impl PublicKeyParts) -> bool {
-    (bounds::RSA_BITS_MIN..=bounds::RSA_BITS_MAX).contains(&usize::try_from(key.n().bits()).unwrap_or(usize::MAX))
+    (bounds::RSA_BITS_MIN..=bounds::RSA_BITS_MAX)
+        .contains(&usize::try_from(key.n().bit_width()).unwrap_or(usize::MAX))
 }
 
 fn private_key(der: &[u8]) -> Option<PrivateKey> {
@@ -77,7 +78,11 @@ fn from_spki(der: Input) -> Answer {
 fn public_numbers<'js>(ctx: Ctx<'js>, public: Input) -> Result<Option<Vec<TypedArray<'js, u8>>>> {
     let Some(key) = public_key(&public) else { return Ok(None) };
     let numbers = [key.n().as_ref(), key.e()].map(BoxedUint::to_be_bytes_trimmed_vartime);
-    numbers.into_iter().map(|bytes| TypedArray::new(ctx.clone(), bytes.into_vec())).collect::<Result<_>>().map(Some)
+    numbers
+        .into_iter()
+        .map(|bytes| TypedArray::new(ctx.clone(), bytes.into_vec()))
+        .collect::<Result<_>>()
+        .map(Some)
 }
 
 /// `[n, e, d, p, q, dp, dq, qi]` of a private key.

@@ -245,12 +245,20 @@ function streamBytes(chunk) {
   );
 }
 
+// Operations and attributes are enumerable and classes carry their name, as Web IDL has it.
+function expose({ name, prototype }) {
+  for (const key of Object.getOwnPropertyNames(prototype)) {
+    if (key !== "constructor") Object.defineProperty(prototype, key, { enumerable: true });
+  }
+  Object.defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
+}
+
 export default function (natives, shared) {
   native = natives;
   internals = shared;
   DOMException = globalThis.DOMException;
   ALGORITHMS = makeAlgorithms();
-  for (const of of [CryptoKey, SubtleCrypto]) internals.interface?.(of);
+  for (const of of [CryptoKey, SubtleCrypto]) expose(of);
   internals.subtle = new SubtleCrypto(KEY);
   internals.digestStream = makeDigestStream;
   internals.isCryptoKey = (value) => {
