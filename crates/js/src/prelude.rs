@@ -28,6 +28,8 @@ pub(crate) struct Part {
 static PARTS: &[&Part] = &[
     &core_part::PART,
     &crate::web::streams::PART,
+    &crate::web::streams::WRITABLE_PART,
+    &crate::web::streams::TRANSFORMS_PART,
     &crate::web::crypto::PART,
     &crate::web::crypto::SUBTLE_PART,
 ];

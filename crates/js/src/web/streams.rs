@@ -1,11 +1,12 @@
-//! Streams of the Web platform and what is made of them: a lazy part, loaded when a handler or a body first needs one.
-//! Its JavaScript is one module in several files, joined here in the order in which they use each other.
+//! Streams of the Web platform and what is made of them: three lazy parts, each loaded when a handler or a body first
+//! needs it. Their JavaScript is one module each in several files, joined here in the order in which they use each other.
 
 use rquickjs::{ArrayBuffer, Ctx, Function, Object, Result};
 
 use super::compression;
-use crate::prelude::Part;
+use crate::prelude::{Part, no_natives};
 
+/// Readable streams: all that bodies need.
 pub(crate) const PART: Part = Part {
     name: "streams",
     source: concat!(
@@ -14,13 +15,44 @@ pub(crate) const PART: Part = Part {
         include_str!("streams/controllers.js"),
         include_str!("streams/byte_controller.js"),
         include_str!("streams/tee.js"),
+        include_str!("streams/inside.js"),
+    ),
+    natives: no_natives,
+    globals: &[
+        "ReadableByteStreamController",
+        "ReadableStream",
+        "ReadableStreamBYOBReader",
+        "ReadableStreamBYOBRequest",
+        "ReadableStreamDefaultController",
+        "ReadableStreamDefaultReader",
+    ],
+};
+
+/// Writable streams, pipes, transform streams.
+pub(crate) const WRITABLE_PART: Part = Part {
+    name: "writable-streams",
+    source: concat!(
+        include_str!("streams/writable_head.js"),
         include_str!("streams/writable.js"),
         include_str!("streams/writer.js"),
         include_str!("streams/pipe.js"),
         include_str!("streams/transform.js"),
-        include_str!("streams/more.js"),
-        include_str!("streams/inside.js"),
+        include_str!("streams/writable_end.js"),
     ),
+    natives: no_natives,
+    globals: &[
+        "TransformStream",
+        "TransformStreamDefaultController",
+        "WritableStream",
+        "WritableStreamDefaultController",
+        "WritableStreamDefaultWriter",
+    ],
+};
+
+/// The transform streams that the platform has, and queuing strategies.
+pub(crate) const TRANSFORMS_PART: Part = Part {
+    name: "transforms",
+    source: include_str!("streams/platform_transforms.js"),
     natives,
     globals: &[
         "ByteLengthQueuingStrategy",
@@ -29,19 +61,8 @@ pub(crate) const PART: Part = Part {
         "DecompressionStream",
         "FixedLengthStream",
         "IdentityTransformStream",
-        "ReadableByteStreamController",
-        "ReadableStream",
-        "ReadableStreamBYOBReader",
-        "ReadableStreamBYOBRequest",
-        "ReadableStreamDefaultController",
-        "ReadableStreamDefaultReader",
         "TextDecoderStream",
         "TextEncoderStream",
-        "TransformStream",
-        "TransformStreamDefaultController",
-        "WritableStream",
-        "WritableStreamDefaultController",
-        "WritableStreamDefaultWriter",
     ],
 };
 

@@ -206,8 +206,8 @@ function parsedJwk(bytes) {
 
 // The class is made when someone asks for it: it is the only thing here that needs streams.
 function makeDigestStream() {
-  internals.load("streams");
-  const { WritableStream } = internals.streams;
+  internals.load("writable-streams");
+  const { WritableStream } = internals.pipes;
   const digests = new WeakMap();
   return class DigestStream extends WritableStream {
     constructor(algorithm) {

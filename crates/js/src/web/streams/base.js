@@ -1,12 +1,13 @@
 // Streams of the Web platform, after the WHATWG Streams Standard; the functions keep the names and the order of its
-// algorithms so that they can be read beside it. The files of this folder are one module (see ../streams.rs).
+// algorithms so that they can be read beside it. The files of this folder are three modules (see ../streams.rs), so that
+// a body that is read costs no writable streams.
 //
 // Each public object (a ReadableStream, a reader, a controller, …) has one private field that holds its *state*, an
 // object of a class of this module. The algorithms know states alone; a state makes its public object when a handler
 // first sees it. So a stream that a part uses inside costs no wrapper, and a handler cannot patch what we rely on.
 //
 // What other parts use, as `internals.streams` after `internals.load("streams")` (the names are the contract; `stream` is a public ReadableStream):
-//   isReadableStream(value), isWritableStream(value)
+//   isReadableStream(value)
 //   isLocked(stream), isDisturbed(stream)
 //   byteStream({ pull(): Promise<Uint8Array | undefined>, cancel(reason) }, { length })
 //       a byte stream over a pull source: `pull` answers a chunk, or undefined at the end; it is asked once at a time,
@@ -18,8 +19,7 @@
 //   readAll(stream, limit): Promise<Uint8Array>; more than `limit` bytes reject with a TypeError
 //   tee(stream): [stream, stream], where byte streams are copied for the second branch
 //   cancel(stream, reason): as the method, whether it is locked or not
-//   transform(make): the two ends { readable, writable } of a transform made inside; make({ enqueue(chunk), … }) answers
-//       { start, transform(chunk), flush(), cancel(reason) }, of which all but `transform` may be left out
+// and after `internals.load("writable-streams")`, as `internals.pipes`: isWritableStream(value), WritableStream.
 
 const KEY = Symbol("internal construction");
 const { apply } = Reflect;
@@ -28,7 +28,6 @@ const PromiseOf = Promise;
 const noop = () => {};
 
 let internals;
-let natives;
 
 const then = (promise, fulfilled, rejected) => apply(nativeThen, promise, [fulfilled, rejected]);
 const resolved = (value) => new PromiseOf((resolve) => resolve(value));
@@ -175,7 +174,14 @@ function bytesOf(value) {
   return undefined;
 }
 
-function isAbortSignal(value) {
-  internals.load("abort");
-  return internals.isAbortSignal(value);
+// Operations and attributes are enumerable and classes carry their name, as Web IDL has it.
+function expose(classes) {
+  for (const [name, of] of Object.entries(classes)) {
+    const { prototype } = of;
+    for (const key of Reflect.ownKeys(prototype)) {
+      if (key !== "constructor") Object.defineProperty(prototype, key, { enumerable: true });
+    }
+    Object.defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
+  }
+  internals.markPlatform?.(...Object.values(classes));
 }

@@ -90,51 +90,53 @@ function isOf(accessor) {
   };
 }
 
-// Operations and attributes are enumerable and classes carry their name, as Web IDL has it.
-function expose(classes) {
-  for (const [name, of] of Object.entries(classes)) {
-    const { prototype } = of;
-    for (const key of Reflect.ownKeys(prototype)) {
-      if (key !== "constructor") Object.defineProperty(prototype, key, { enumerable: true });
-    }
-    Object.defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
-  }
-}
-
 const publicClasses = {
-  ByteLengthQueuingStrategy,
-  CompressionStream,
-  CountQueuingStrategy,
-  DecompressionStream,
-  FixedLengthStream,
-  IdentityTransformStream,
   ReadableByteStreamController,
   ReadableStream,
   ReadableStreamBYOBReader,
   ReadableStreamBYOBRequest,
   ReadableStreamDefaultController,
   ReadableStreamDefaultReader,
-  TextDecoderStream,
-  TextEncoderStream,
-  TransformStream,
-  TransformStreamDefaultController,
-  WritableStream,
-  WritableStreamDefaultController,
-  WritableStreamDefaultWriter,
+};
+
+// What the modules of the other parts take from this one.
+const base = {
+  acquireReader,
+  apply,
+  ByteController,
+  Bytes,
+  bytesOf,
+  callbackOf,
+  DefaultController,
+  deferred,
+  dictionaryOf,
+  enforceRange,
+  expose,
+  handled,
+  highWaterMarkOf,
+  illegalInvocation,
+  illegalUnless,
+  KEY,
+  noop,
+  promiseCall,
+  Queue,
+  queueJob,
+  ReadableState,
+  readableCancel,
+  readerRead,
+  readerRelease,
+  rejected,
+  resolved,
+  settled,
+  sizeOf,
+  sizeOne,
+  strategyOf,
+  then,
 };
 
 export default function (native, shared) {
-  natives = native;
   internals = shared;
   expose(publicClasses);
-  // Inherited accessors are each class's own in Web IDL.
-  const generic = Object.getOwnPropertyDescriptors(GenericTransform.prototype);
-  for (const of of [CompressionStream, DecompressionStream, FixedLengthStream, IdentityTransformStream, TextDecoderStream, TextEncoderStream]) {
-    for (const name of ["readable", "writable"]) {
-      Object.defineProperty(of.prototype, name, { ...generic[name], enumerable: true });
-    }
-    Object.setPrototypeOf(of.prototype, Object.prototype);
-  }
   delete StreamIterator.prototype.constructor;
   for (const name of ["next", "return"]) Object.defineProperty(StreamIterator.prototype, name, { enumerable: true });
   Object.defineProperty(StreamIterator.prototype, Symbol.toStringTag, {
@@ -148,10 +150,8 @@ export default function (native, shared) {
   });
   Object.defineProperty(ReadableStream, "from", { enumerable: true });
   internals.streams = {
-    ReadableStream,
-    WritableStream,
+    base,
     isReadableStream: isOf((value) => readableState(value)),
-    isWritableStream: isOf((value) => writableState(value)),
     isLocked: (stream) => readableState(stream).isLocked,
     isDisturbed: (stream) => readableState(stream).disturbed,
     expectedLength: (stream) => readableState(stream).length,
@@ -161,10 +161,6 @@ export default function (native, shared) {
     readAll,
     tee: (stream) => readableTee(readableState(stream)).map((branch) => branch.object),
     cancel: (stream, reason) => readableCancel(readableState(stream), reason),
-    transform: (make, options) => {
-      const { readable, writable } = ownTransform(make, options);
-      return { readable: readable.object, writable: writable.object };
-    },
   };
   return publicClasses;
 }

@@ -300,22 +300,22 @@ class ReadableStream {
     const pair = dictionaryOf(transform, "transform");
     const { readable } = pair;
     readableState(readable, "transform.readable");
-    const writable = writableState(pair.writable, "transform.writable");
+    const writable = pipes().writableState(pair.writable, "transform.writable");
     const converted = pipeOptionsOf(options);
     if (stream.isLocked) throw new TypeError("This ReadableStream is currently locked to a reader");
     if (writable.writer !== undefined) throw new TypeError("transform.writable is currently locked to a writer");
-    handled(pipe(stream, writable, converted));
+    handled(pipes().pipe(stream, writable, converted));
     return readable;
   }
 
   pipeTo(destination, options = {}) {
     try {
       const stream = readableState(this);
-      const writable = writableState(destination, "destination");
+      const writable = pipes().writableState(destination, "destination");
       const converted = pipeOptionsOf(options);
       if (stream.isLocked) throw new TypeError("This ReadableStream is currently locked to a reader");
       if (writable.writer !== undefined) throw new TypeError("destination is currently locked to a writer");
-      return pipe(stream, writable, converted);
+      return pipes().pipe(stream, writable, converted);
     } catch (error) {
       return rejected(error);
     }
@@ -331,6 +331,17 @@ class ReadableStream {
     const preventCancel = Boolean(dictionaryOf(options, "options").preventCancel);
     return new StreamIterator(acquireReader(stream, false), preventCancel);
   }
+}
+
+// The part that has pipes and their destinations.
+function pipes() {
+  internals.load("writable-streams");
+  return internals.pipes;
+}
+
+function isAbortSignal(value) {
+  internals.load("abort");
+  return internals.isAbortSignal(value);
 }
 
 function pipeOptionsOf(options) {

@@ -1,3 +1,52 @@
+// Queuing strategies and the transform streams that the platform has: the third of the modules (see base.js).
+
+let internals;
+let natives;
+let TransformState;
+let Bytes, bytesOf, enforceRange, expose, highWaterMarkOf, illegalInvocation, illegalUnless, KEY, promiseCall, resolved, sizeOne,
+  strategyOf;
+
+// ---- Transform streams that are made here ----
+
+// `make` gets the state and answers { transform(chunk), flush(), cancel(reason) }, which may throw.
+function ownTransform(make, { isByte = false, writable, readable } = {}) {
+  const algorithms = {};
+  const state = new TransformState(
+    {
+      transform: (chunk) => promiseCall(algorithms.transform, undefined, chunk),
+      flush: () => (algorithms.flush === undefined ? resolved() : promiseCall(algorithms.flush)),
+      cancel: (reason) => (algorithms.cancel === undefined ? resolved() : promiseCall(algorithms.cancel, undefined, reason)),
+    },
+    { highWaterMark: 1, size: sizeOne, ...writable },
+    { highWaterMark: 0, size: sizeOne, ...readable },
+    isByte,
+  );
+  Object.assign(algorithms, make(state));
+  state.begin(() => (algorithms.start === undefined ? undefined : algorithms.start()));
+  return state;
+}
+
+// What has the attributes `readable` and `writable` (the mixin GenericTransformStream).
+class GenericTransform {
+  #transform;
+
+  constructor(key, transform) {
+    illegalUnless(key);
+    this.#transform = transform;
+  }
+
+  get readable() {
+    return this.#transform.readable.object;
+  }
+
+  get writable() {
+    return this.#transform.writable.object;
+  }
+
+  static isOne(object) {
+    return #transform in object;
+  }
+}
 
 // ---- Queuing strategies ----
 
@@ -48,47 +97,7 @@ class CountQueuingStrategy {
   }
 }
 
-// ---- Transform streams that are made here ----
-
-// `make` gets the state and answers { transform(chunk), flush(), cancel(reason) }, which may throw.
-function ownTransform(make, { isByte = false, writable, readable } = {}) {
-  const algorithms = {};
-  const state = new TransformState(
-    {
-      transform: (chunk) => promiseCall(algorithms.transform, undefined, chunk),
-      flush: () => (algorithms.flush === undefined ? resolved() : promiseCall(algorithms.flush)),
-      cancel: (reason) => (algorithms.cancel === undefined ? resolved() : promiseCall(algorithms.cancel, undefined, reason)),
-    },
-    { highWaterMark: 1, size: sizeOne, ...writable },
-    { highWaterMark: 0, size: sizeOne, ...readable },
-    isByte,
-  );
-  Object.assign(algorithms, make(state));
-  state.begin(() => (algorithms.start === undefined ? undefined : algorithms.start()));
-  return state;
-}
-
-// What has the attributes `readable` and `writable` (the mixin GenericTransformStream).
-class GenericTransform {
-  #transform;
-
-  constructor(key, transform) {
-    illegalUnless(key);
-    this.#transform = transform;
-  }
-
-  get readable() {
-    return this.#transform.readable.object;
-  }
-
-  get writable() {
-    return this.#transform.writable.object;
-  }
-
-  static isOne(object) {
-    return #transform in object;
-  }
-}
+// ---- Bytes as they are ----
 
 const NOT_BYTES =
   "This TransformStream is being used as a byte stream, but received an object of non-ArrayBuffer/ArrayBufferView type on its writable side.";
@@ -262,4 +271,37 @@ class DecompressionStream extends GenericTransform {
   constructor(format) {
     super(KEY, codecTransform(natives.decompressor(formatOf(format))));
   }
+}
+
+// ---- The part ----
+
+const publicClasses = {
+  ByteLengthQueuingStrategy,
+  CompressionStream,
+  CountQueuingStrategy,
+  DecompressionStream,
+  FixedLengthStream,
+  IdentityTransformStream,
+  TextDecoderStream,
+  TextEncoderStream,
+};
+
+export default function (native, shared) {
+  natives = native;
+  internals = shared;
+  internals.load("writable-streams");
+  ({
+    Bytes, bytesOf, enforceRange, expose, highWaterMarkOf, illegalInvocation, illegalUnless, KEY, promiseCall,
+    resolved, sizeOne, strategyOf,
+  } = internals.streams.base);
+  ({ TransformState } = internals.pipes);
+  // Inherited accessors are each class's own in Web IDL.
+  const { readable, writable } = Object.getOwnPropertyDescriptors(GenericTransform.prototype);
+  for (const { prototype } of Object.values(publicClasses)) {
+    if (!(prototype instanceof GenericTransform)) continue;
+    Object.defineProperties(prototype, { readable, writable });
+    Object.setPrototypeOf(prototype, Object.prototype);
+  }
+  expose(publicClasses);
+  return publicClasses;
 }
