@@ -39,18 +39,18 @@ impl Format {
     }
 }
 
-/// Why bytes cannot be decompressed.
+/// Why bytes cannot be decompressed; the texts are those that handlers see in workerd.
 #[derive(thiserror::Error, Debug, PartialEq, Eq)]
 enum CodecError {
-    #[error("the compressed data is not valid")]
+    #[error("Decompression failed.")]
     Corrupt,
-    #[error("the gzip header is not valid")]
+    #[error("Decompression failed.")]
     GzipHeader,
-    #[error("the checksum or the length after the compressed data does not match")]
+    #[error("Decompression failed.")]
     Checksum,
-    #[error("there are bytes after the end of the compressed data")]
+    #[error("Trailing bytes after end of compressed data")]
     Trailing,
-    #[error("the compressed data ends too early")]
+    #[error("Called close() on a decompression stream with incomplete data")]
     Truncated,
 }
 

@@ -139,6 +139,7 @@ function normalize(operation, algorithm) {
   const name = NAMES.get(given.toLowerCase());
   const parameters = name === undefined ? undefined : REGISTRY[name][operation];
   if (parameters === undefined) {
+    if (operation === "digest") throw notSupported("Unrecognized or unimplemented digest algorithm requested.");
     throw notSupported(`Unrecognized or unimplemented algorithm "${given}" for the operation "${operation}".`);
   }
   return { name, ...parameters(dictionary, name) };

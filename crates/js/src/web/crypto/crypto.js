@@ -41,7 +41,7 @@ export default function (native, internals) {
       const isView = ArrayBuffer.isView(array);
       if (!isView) throw new TypeError("Failed to execute 'getRandomValues' on 'Crypto': parameter 1 is not of type 'ArrayBufferView'.");
       if (!integerArrays.has(typedArrayName.call(array))) {
-        throw new DOMException("The data argument to getRandomValues() must be an integer-typed TypedArray.", "TypeMismatchError");
+        throw new DOMException("ArrayBufferView argument to getRandomValues() must be an integer-typed view.", "TypeMismatchError");
       }
       const { byteLength } = array;
       if (byteLength > RANDOM_BYTES_MAX) {

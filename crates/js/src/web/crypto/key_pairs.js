@@ -2,7 +2,7 @@
 // ---- Key pairs: RSA, the NIST curves, Curve25519 ----
 
 function pairOf(privateKey, publicKey) {
-  if (privateKey.usages.length === 0) throw syntaxError("Usages cannot be empty when creating a key pair.");
+  if (privateKey.usages.length === 0) throw syntaxError("Secret/private CryptoKeys must have at least one usage.");
   return { publicKey, privateKey };
 }
 
@@ -47,7 +47,7 @@ function rsaAlgorithm(publicUsages, privateUsages, jwkName, operations) {
         );
       }
       const exponent = publicExponent.reduce((sum, byte) => sum * 256 + byte, 0);
-      if (exponent !== 3 && exponent !== 65537) throw operationError(`publicExponent must be 3 or 65537, not ${exponent}.`);
+      if (exponent !== 3 && exponent !== 65537) throw operationError(`The "publicExponent" must be either 3 or 65537, but got ${exponent}.`);
       const data = accepted(native.rsaGenerate(modulusLength, exponent), failed("The generation of the key"));
       const privateKey = make("private", name, hash, extractable, common(usages, privateUsages), data);
       const publicData = accepted(native.rsaPublicOf(data), badKey("RSA"));
@@ -165,7 +165,7 @@ function curveAlgorithm(codec, publicUsages, privateUsages, operations) {
       const publicData = key.type === "public" ? key.data : accepted(codec.publicOf(kind, key.data), failed("The export"));
       const members = { kty: codec.kty, crv: kind, ...codec.publicToJwk(kind, publicData) };
       if (key.type === "private") members.d = toBase64Url(key.data);
-      if (kind === "Ed25519") members.alg = kind;
+      if (kind === "Ed25519") members.alg = "EdDSA";
       return jwkFor(key, members);
     },
     ...operations,
@@ -179,7 +179,7 @@ const nistCodec = (jwkNames) => ({
   kty: "EC",
   describe: ({ name, namedCurve }) => ({ name, namedCurve }),
   kindOf({ namedCurve }) {
-    if (!Object.hasOwn(CURVE_BYTES, namedCurve)) throw notSupported(`Unrecognized or unimplemented curve "${namedCurve}".`);
+    if (!Object.hasOwn(CURVE_BYTES, namedCurve)) throw notSupported(`Unrecognized or unimplemented EC curve "${namedCurve}" requested.`);
     return namedCurve;
   },
   jwkNames,

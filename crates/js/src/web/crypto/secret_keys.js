@@ -63,7 +63,7 @@ function exportSecret(format, key, alg) {
 const AES_BITS = [128, 192, 256];
 
 function aesBits(length, error) {
-  if (!AES_BITS.includes(length)) throw error(`The length of an AES key must be 128, 192 or 256 bits, not ${length}.`);
+  if (!AES_BITS.includes(length)) throw error(`Imported AES key length must be 128, 192, or 256 bits but provided ${length}.`);
   return length;
 }
 
@@ -126,7 +126,7 @@ const NO_BYTES = new Bytes(0);
 
 function gcmTagBytes({ iv, tagLength = 128 }) {
   if (!GCM_TAG_BITS.includes(tagLength)) throw operationError(`tagLength must be one of ${GCM_TAG_BITS.join(", ")}, not ${tagLength}.`);
-  if (iv.length === 0) throw operationError("iv must not be empty.");
+  if (iv.length === 0) throw operationError("AES-GCM IV must not be empty.");
   return tagLength / 8;
 }
 
@@ -176,7 +176,7 @@ const hkdf = derivationAlgorithm(({ hash, salt, info }, key, bytes) => {
 });
 
 const pbkdf2 = derivationAlgorithm(({ hash, salt, iterations }, key, bytes) => {
-  if (iterations === 0) throw operationError("iterations must be over 0.");
+  if (iterations === 0) throw operationError(`PBKDF2 requires a positive iteration count (requested ${iterations}).`);
   if (iterations > native.pbkdf2Iterations) {
     throw notSupported(
       `Pbkdf2 failed: iteration counts above ${native.pbkdf2Iterations} are not supported (requested ${iterations}).`,

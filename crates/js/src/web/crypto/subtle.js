@@ -15,14 +15,14 @@ function keyDataOf(format, value) {
 
 // That `key` may do `usage` by the algorithm `name`.
 function permit(key, name, usage) {
-  if (key.algorithm.name !== name) throw accessError(`The key is of ${key.algorithm.name}, not of ${name}.`);
-  if (!key.usages.includes(usage)) throw accessError(`The key does not permit the usage "${usage}".`);
+  if (key.algorithm.name !== name) throw accessError(`Requested algorithm "${name}" does not match this CryptoKey's algorithm "${key.algorithm.name}".`);
+  if (!key.usages.includes(usage)) throw accessError(`Requested key usage "${usage}" does not match any usage listed in this CryptoKey.`);
 }
 
 function importInto(normalized, format, keyData, extractable, usages) {
   const key = ALGORITHMS[normalized.name].importKey(normalized, format, keyData, extractable, usages);
   if (key.type !== "public" && key.usages.length === 0) {
-    throw syntaxError(`Usages cannot be empty when importing a ${key.type} key.`);
+    throw syntaxError("Secret/private CryptoKeys must have at least one usage.");
   }
   return key;
 }
@@ -30,7 +30,7 @@ function importInto(normalized, format, keyData, extractable, usages) {
 function exportFrom(format, key) {
   const { exportKey } = ALGORITHMS[key.algorithm.name];
   if (exportKey === undefined) throw notSupported(`Keys of ${key.algorithm.name} cannot be exported.`);
-  if (!key.extractable) throw accessError("The key is not extractable.");
+  if (!key.extractable) throw accessError(`Attempt to export non-extractable ${key.algorithm.name} key.`);
   return exportKey(format, key);
 }
 
@@ -114,7 +114,7 @@ class SubtleCrypto {
     if (made.privateKey !== undefined) {
       return { publicKey: keyObject(made.publicKey), privateKey: keyObject(made.privateKey) };
     }
-    if (made.usages.length === 0) throw syntaxError("Usages cannot be empty when creating a key.");
+    if (made.usages.length === 0) throw syntaxError("Secret/private CryptoKeys must have at least one usage.");
     return keyObject(made);
   }
 

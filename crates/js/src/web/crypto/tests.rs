@@ -164,7 +164,7 @@ fn work_beyond_its_bound_is_refused_before_it_begins() {
             await failure(subtle.generateKey({ ...rsa, modulusLength: 2048, publicExponent: new Uint8Array([5]) }, true, ['sign']))];";
     assert_eq!(
         with(body),
-        r#"["NotSupportedError: Pbkdf2 failed: iteration counts above 100000 are not supported (requested 100001).","NotSupportedError: Pbkdf2 failed: iterations times blocks of output above 500000 are not supported (requested 600000).","OperationError: iterations must be over 0.","OperationError: modulusLength must be a multiple of 8 from 1024 to 3072 to generate a key, not 16384.","OperationError: publicExponent must be 3 or 65537, not 5."]"#
+        r#"["NotSupportedError: Pbkdf2 failed: iteration counts above 100000 are not supported (requested 100001).","NotSupportedError: Pbkdf2 failed: iterations times blocks of output above 500000 are not supported (requested 600000).","OperationError: PBKDF2 requires a positive iteration count (requested 0).","OperationError: modulusLength must be a multiple of 8 from 1024 to 3072 to generate a key, not 16384.","OperationError: The \"publicExponent\" must be either 3 or 65537, but got 5."]"#
     );
 }
 

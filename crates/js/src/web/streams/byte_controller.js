@@ -12,6 +12,8 @@ class ByteController extends Controller {
   pendingPullIntos = [];
   byobRequest = undefined;
   autoAllocate;
+  // When someone waits for the queue to be read: a deferred.
+  drained = undefined;
   #object = undefined;
 
   constructor(stream, source) {
@@ -66,6 +68,7 @@ class ByteController extends Controller {
   }
 
   clearPending() {
+    this.settleDrained();
     this.invalidateRequest();
     this.pendingPullIntos = [];
   }
@@ -110,7 +113,20 @@ class ByteController extends Controller {
     readableError(this.stream, error);
   }
 
+  // Fulfils when all that was enqueued has been read, or will never be.
+  get drainPromise() {
+    if (this.queue.total === 0 || this.stream.state !== "readable") return resolved();
+    this.drained ??= deferred();
+    return this.drained.promise;
+  }
+
+  settleDrained() {
+    this.drained?.resolve();
+    this.drained = undefined;
+  }
+
   handleDrain() {
+    if (this.queue.total === 0) this.settleDrained();
     if (this.queue.total === 0 && this.closeRequested) {
       this.clear();
       readableClose(this.stream);
@@ -379,7 +395,7 @@ class ReadableByteStreamController {
   close() {
     const controller = ReadableByteStreamController.#of(this);
     if (controller.closeRequested || controller.stream.state !== "readable") {
-      throw new TypeError("The stream cannot be closed: it is closed or errored");
+      throw new TypeError("This ReadableStream is closed.");
     }
     controller.close();
   }
@@ -387,10 +403,10 @@ class ReadableByteStreamController {
   enqueue(chunk) {
     const controller = ReadableByteStreamController.#of(this);
     viewOf(chunk, "chunk");
-    if (chunk.byteLength === 0) throw new TypeError("chunk must have a byteLength over 0");
+    if (chunk.byteLength === 0) throw new TypeError("Cannot enqueue a zero-length ArrayBuffer.");
     if (chunk.buffer.byteLength === 0) throw new TypeError("chunk must have a buffer with bytes");
     if (controller.closeRequested || controller.stream.state !== "readable") {
-      throw new TypeError("The stream takes no chunks: it is closed or errored");
+      throw new TypeError("Unable to enqueue");
     }
     controller.enqueue(chunk);
   }

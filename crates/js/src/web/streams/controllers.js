@@ -186,13 +186,13 @@ class ReadableStreamDefaultController {
 
   close() {
     const controller = ReadableStreamDefaultController.#of(this);
-    if (!controller.canCloseOrEnqueue) throw new TypeError("The stream cannot be closed: it is closed or errored");
+    if (!controller.canCloseOrEnqueue) throw new TypeError("This ReadableStream is closed.");
     controller.close();
   }
 
   enqueue(chunk = undefined) {
     const controller = ReadableStreamDefaultController.#of(this);
-    if (!controller.canCloseOrEnqueue) throw new TypeError("The stream takes no chunks: it is closed or errored");
+    if (!controller.canCloseOrEnqueue) throw new TypeError("Unable to enqueue");
     controller.enqueue(chunk);
   }
 

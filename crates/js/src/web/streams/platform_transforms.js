@@ -3,7 +3,7 @@
 let internals;
 let natives;
 let TransformState;
-let Bytes, bytesOf, enforceRange, expose, highWaterMarkOf, illegalInvocation, illegalUnless, KEY, promiseCall, resolved, sizeOne,
+let Bytes, bytesOf, enforceRange, expose, highWaterMarkOf, illegalInvocation, promiseCall, resolved, sizeOne,
   strategyOf;
 
 // ---- Transform streams that are made here ----
@@ -26,27 +26,37 @@ function ownTransform(make, { isByte = false, writable, readable } = {}) {
   return state;
 }
 
-// What has the attributes `readable` and `writable` (the mixin GenericTransformStream).
-class GenericTransform {
-  #transform;
+// Puts the state of a transform on an object, as a private field of a class that handlers cannot reach: so the classes
+// below have no parent whose constructor a handler could replace.
+const itself = function (object) {
+  return object;
+};
+let transformOf;
 
-  constructor(key, transform) {
-    illegalUnless(key);
+class Stamp extends itself {
+  #transform;
+  static {
+    transformOf = (object) => {
+      if (typeof object !== "object" || object === null || !(#transform in object)) throw illegalInvocation();
+      return object.#transform;
+    };
+  }
+
+  constructor(object, transform) {
+    super(object);
     this.#transform = transform;
   }
-
-  get readable() {
-    return this.#transform.readable.object;
-  }
-
-  get writable() {
-    return this.#transform.writable.object;
-  }
-
-  static isOne(object) {
-    return #transform in object;
-  }
 }
+
+// The mixin GenericTransformStream.
+const genericTransform = Object.getOwnPropertyDescriptors({
+  get readable() {
+    return transformOf(this).readable.object;
+  },
+  get writable() {
+    return transformOf(this).writable.object;
+  },
+});
 
 // ---- Queuing strategies ----
 
@@ -101,14 +111,15 @@ class CountQueuingStrategy {
 
 const NOT_BYTES =
   "This TransformStream is being used as a byte stream, but received an object of non-ArrayBuffer/ArrayBufferView type on its writable side.";
-const IS_STRING =
-  "This TransformStream is being used as a byte stream, but received a string on its writable side. If you wish to write a string, you'll probably want to explicitly UTF-8-encode it with TextEncoder.";
-
+// The bytes of a chunk; as in workerd a string is its UTF-8.
 function chunkBytes(chunk) {
+  if (typeof chunk === "string") return utf8(chunk);
   const bytes = bytesOf(chunk);
-  if (bytes === undefined) throw new TypeError(typeof chunk === "string" ? IS_STRING : NOT_BYTES);
+  if (bytes === undefined) throw new TypeError(NOT_BYTES);
   return bytes;
 }
+
+const utf8 = (text) => new Bytes(natives.utf8(text.toWellFormed()));
 
 function identityTransform(expected, writable) {
   const make = (state) => {
@@ -120,7 +131,10 @@ function identityTransform(expected, writable) {
           throw new TypeError("Attempt to write too many bytes through a FixedLengthStream.");
         }
         if (left !== undefined) left -= bytes.length;
-        if (bytes.length > 0) state.enqueue(bytes.slice());
+        if (bytes.length === 0) return undefined;
+        state.enqueue(bytes.slice());
+        // A write ends when all of it has been read.
+        return state.readableController.drainPromise;
       },
       flush() {
         if (left > 0) throw new TypeError("FixedLengthStream did not see all expected bytes before close().");
@@ -133,19 +147,19 @@ function identityTransform(expected, writable) {
 }
 
 // Of workerd: bytes go through as they are, and a write ends when they are read.
-class IdentityTransformStream extends GenericTransform {
+class IdentityTransformStream {
   constructor(strategy = {}) {
-    super(KEY, identityTransform(undefined, byteStrategyOf(strategy)));
+    new Stamp(this, identityTransform(undefined, byteStrategyOf(strategy)));
   }
 }
 
 // Of workerd: as IdentityTransformStream, for a body whose length is known before.
-class FixedLengthStream extends GenericTransform {
+class FixedLengthStream {
   constructor(expectedLength, strategy = {}) {
     const isNumber = typeof expectedLength === "number" || typeof expectedLength === "bigint";
     const length = isNumber ? enforceRange(Number(expectedLength), "expectedLength") : undefined;
     if (length === undefined) throw new TypeError("expectedLength must be a number or a bigint");
-    super(KEY, identityTransform(length, byteStrategyOf(strategy)));
+    new Stamp(this, identityTransform(length, byteStrategyOf(strategy)));
   }
 }
 
@@ -158,7 +172,7 @@ function byteStrategyOf(strategy) {
 // ---- Text ----
 
 // UTF-16 to UTF-8, where a pair of surrogates may lie in two chunks.
-class TextEncoderStream extends GenericTransform {
+class TextEncoderStream {
   constructor() {
     const make = (state) => {
       let high = "";
@@ -171,23 +185,23 @@ class TextEncoderStream extends GenericTransform {
             high = text[text.length - 1];
             text = text.slice(0, -1);
           }
-          if (text !== "") state.enqueue(new Bytes(natives.utf8(text.toWellFormed())));
+          if (text !== "") state.enqueue(utf8(text));
         },
         flush() {
           if (high !== "") state.enqueue(new Bytes([0xef, 0xbf, 0xbd]));
         },
       };
     };
-    super(KEY, ownTransform(make));
+    new Stamp(this, ownTransform(make));
   }
 
   get encoding() {
-    if (!GenericTransform.isOne(this)) throw illegalInvocation();
+    transformOf(this);
     return "utf-8";
   }
 }
 
-class TextDecoderStream extends GenericTransform {
+class TextDecoderStream {
   #decoder;
 
   constructor(label = "utf-8", options = {}) {
@@ -201,13 +215,13 @@ class TextDecoderStream extends GenericTransform {
       return {
         transform(chunk) {
           const bytes = bytesOf(chunk);
-          if (bytes === undefined) throw new TypeError("A chunk of a TextDecoderStream must be an ArrayBuffer or a view of one");
+          if (bytes === undefined) throw new TypeError("This TransformStream is being used as a byte stream, but received a value that is not a BufferSource.");
           decode(bytes, true);
         },
         flush: () => decode(undefined, false),
       };
     };
-    super(KEY, ownTransform(make));
+    new Stamp(this, ownTransform(make));
     this.#decoder = decoder;
   }
 
@@ -230,7 +244,7 @@ const FORMATS = ["deflate", "deflate-raw", "gzip"];
 
 // `codec` is { push(bytes), finish(), next() }: `next` answers an ArrayBuffer of bounded size while there is output.
 function codecTransform(codec) {
-  return ownTransform((state) => {
+  const make = (state) => {
     const drain = async () => {
       for (let output; (output = codec.next()) !== undefined; ) {
         if (state.readable.state !== "readable") return;
@@ -240,9 +254,7 @@ function codecTransform(codec) {
     };
     return {
       transform(chunk) {
-        const bytes = bytesOf(chunk);
-        if (bytes === undefined) throw new TypeError("A chunk must be an ArrayBuffer or a view of one");
-        codec.push(bytes);
+        codec.push(chunkBytes(chunk));
         return drain();
       },
       flush() {
@@ -250,26 +262,27 @@ function codecTransform(codec) {
         return drain();
       },
     };
-  });
+  };
+  return ownTransform(make, { isByte: true });
 }
 
 function formatOf(format) {
   format = `${format}`;
   if (!FORMATS.includes(format)) {
-    throw new TypeError(`Unsupported compression format: "${format}"; it must be "deflate", "deflate-raw" or "gzip"`);
+    throw new TypeError("The compression format must be either 'deflate', 'deflate-raw' or 'gzip'.");
   }
   return format;
 }
 
-class CompressionStream extends GenericTransform {
+class CompressionStream {
   constructor(format) {
-    super(KEY, codecTransform(natives.compressor(formatOf(format))));
+    new Stamp(this, codecTransform(natives.compressor(formatOf(format))));
   }
 }
 
-class DecompressionStream extends GenericTransform {
+class DecompressionStream {
   constructor(format) {
-    super(KEY, codecTransform(natives.decompressor(formatOf(format))));
+    new Stamp(this, codecTransform(natives.decompressor(formatOf(format))));
   }
 }
 
@@ -291,16 +304,12 @@ export default function (native, shared) {
   internals = shared;
   internals.load("writable-streams");
   ({
-    Bytes, bytesOf, enforceRange, expose, highWaterMarkOf, illegalInvocation, illegalUnless, KEY, promiseCall,
+    Bytes, bytesOf, enforceRange, expose, highWaterMarkOf, illegalInvocation, promiseCall,
     resolved, sizeOne, strategyOf,
   } = internals.streams.base);
   ({ TransformState } = internals.pipes);
-  // Inherited accessors are each class's own in Web IDL.
-  const { readable, writable } = Object.getOwnPropertyDescriptors(GenericTransform.prototype);
-  for (const { prototype } of Object.values(publicClasses)) {
-    if (!(prototype instanceof GenericTransform)) continue;
-    Object.defineProperties(prototype, { readable, writable });
-    Object.setPrototypeOf(prototype, Object.prototype);
+  for (const name of Object.keys(publicClasses)) {
+    if (name.endsWith("Stream")) Object.defineProperties(publicClasses[name].prototype, genericTransform);
   }
   expose(publicClasses);
   return publicClasses;

@@ -73,9 +73,9 @@ function hasDefaultRequests({ reader }) {
 }
 
 function acquireReader(stream, isByob, reader = new ReaderState()) {
-  if (stream.isLocked) throw new TypeError("This ReadableStream is currently locked to a reader");
+  if (stream.isLocked) throw new TypeError("This ReadableStream is currently locked to a reader.");
   if (isByob && !(stream.controller instanceof ByteController)) {
-    throw new TypeError("This ReadableStream does not support BYOB reads");
+    throw new TypeError("This ReadableStream does not support BYOB reads.");
   }
   reader.isByob = isByob;
   reader.stream = stream;
@@ -88,7 +88,7 @@ function acquireReader(stream, isByob, reader = new ReaderState()) {
 
 function readerRelease(reader) {
   const { stream } = reader;
-  const error = new TypeError("This ReadableStream reader has been released");
+  const error = new TypeError("This ReadableStream reader has been released.");
   if (stream.state === "readable") reader.closed.reject(error);
   else reader.closed = settled(rejected(error));
   handled(reader.closed.promise);
@@ -167,7 +167,7 @@ class ReadableStreamDefaultReader {
   }
 }
 
-const releasedError = () => new TypeError("This ReadableStream reader has been released");
+const releasedError = () => new TypeError("This ReadableStream reader has been released.");
 
 function cancelOfReader(reader, reason) {
   if (reader.stream === undefined) throw releasedError();
@@ -228,7 +228,7 @@ class ReadableStreamBYOBReader {
 }
 
 function readInto(reader, view, min) {
-  if (view.byteLength === 0) throw new TypeError("view must have a byteLength over 0");
+  if (view.byteLength === 0) throw new TypeError("You must call read() on a \"byob\" reader with a positive-sized TypedArray object.");
   if (view.buffer.detached) throw new TypeError("view has a detached buffer");
   if (min === 0) throw new TypeError("min must be over 0");
   if (min > (view.length ?? view.byteLength)) throw new RangeError("min must not be over the length of view");
@@ -280,7 +280,7 @@ class ReadableStream {
   cancel(reason = undefined) {
     try {
       const stream = readableState(this);
-      if (stream.isLocked) throw new TypeError("This ReadableStream is currently locked to a reader");
+      if (stream.isLocked) throw new TypeError("This ReadableStream is currently locked to a reader.");
       return readableCancel(stream, reason);
     } catch (error) {
       return rejected(error);
@@ -291,7 +291,7 @@ class ReadableStream {
     readableState(this);
     const { mode } = dictionaryOf(options, "options");
     if (mode === undefined) return new ReadableStreamDefaultReader(this);
-    if (`${mode}` !== "byob") throw new TypeError(`mode must be "byob" or undefined, not "${mode}"`);
+    if (`${mode}` !== "byob") throw new TypeError("mode must be undefined or 'byob' in call to getReader().");
     return new ReadableStreamBYOBReader(this);
   }
 
@@ -302,8 +302,8 @@ class ReadableStream {
     readableState(readable, "transform.readable");
     const writable = pipes().writableState(pair.writable, "transform.writable");
     const converted = pipeOptionsOf(options);
-    if (stream.isLocked) throw new TypeError("This ReadableStream is currently locked to a reader");
-    if (writable.writer !== undefined) throw new TypeError("transform.writable is currently locked to a writer");
+    if (stream.isLocked) throw new TypeError("This ReadableStream is currently locked to a reader.");
+    if (writable.writer !== undefined) throw new TypeError("This WritableStream is currently locked to a writer.");
     handled(pipes().pipe(stream, writable, converted));
     return readable;
   }
@@ -313,8 +313,8 @@ class ReadableStream {
       const stream = readableState(this);
       const writable = pipes().writableState(destination, "destination");
       const converted = pipeOptionsOf(options);
-      if (stream.isLocked) throw new TypeError("This ReadableStream is currently locked to a reader");
-      if (writable.writer !== undefined) throw new TypeError("destination is currently locked to a writer");
+      if (stream.isLocked) throw new TypeError("This ReadableStream is currently locked to a reader.");
+      if (writable.writer !== undefined) throw new TypeError("This WritableStream is currently locked to a writer.");
       return pipes().pipe(stream, writable, converted);
     } catch (error) {
       return rejected(error);
@@ -365,7 +365,7 @@ function sourceOf(source) {
   const start = callbackOf(source, "start", "underlyingSource");
   let { type } = source;
   if (type !== undefined && (type = `${type}`) !== "bytes") {
-    throw new TypeError(`underlyingSource.type must be "bytes" or undefined, not "${type}"`);
+    throw new TypeError(`"${type}" is not a valid type of ReadableStream.`);
   }
   return { autoAllocateChunkSize: size, cancel, pull, start, type };
 }

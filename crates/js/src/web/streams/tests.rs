@@ -29,7 +29,7 @@ fn a_source_is_pulled_as_far_as_the_high_water_mark() {
 #[test]
 fn a_locked_stream_refuses_a_second_reader() {
     let body = "const s = new ReadableStream(); s.getReader(); s.getReader();";
-    assert_eq!(fails(body), "TypeError: This ReadableStream is currently locked to a reader");
+    assert_eq!(fails(body), "TypeError: This ReadableStream is currently locked to a reader.");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_released_reader_rejects_its_pending_read() {
         const pending = reader.read();
         reader.releaseLock();
         await pending;";
-    assert_eq!(fails(body), "TypeError: This ReadableStream reader has been released");
+    assert_eq!(fails(body), "TypeError: This ReadableStream reader has been released.");
 }
 
 #[test]
@@ -211,5 +211,31 @@ fn streams_cost_nothing_before_they_are_touched_and_little_after() {
         let grown = used() - before;
         println!("{touch} {grown} bytes");
         assert!(grown > 0 && grown < max, "{touch} takes {grown} bytes");
+    }
+}
+
+#[test]
+fn isolates_may_be_dropped_with_streams_in_every_state() {
+    let states = [
+        "globalThis.kept = new ReadableStream({ pull: () => new Promise(() => {}) }).getReader(); kept.read();",
+        "new ReadableStream({ type: 'bytes', pull() {} }).getReader({ mode: 'byob' }).read(new Uint8Array(8));",
+        "globalThis.kept = new WritableStream({ write: () => new Promise(() => {}) }).getWriter(); kept.write(1); kept.write(2);",
+        "globalThis.kept = ReadableStream.from([1]).pipeThrough(new TransformStream());",
+        "globalThis.kept = new CompressionStream('gzip'); kept.writable.getWriter().write(new Uint8Array(100000));",
+        "globalThis.kept = new crypto.DigestStream('SHA-256'); kept.getWriter().write(new Uint8Array(10));",
+        "globalThis.kept = new ReadableStream({ start(c) { c.error(1); } }).tee();",
+    ];
+    for round in 0..10 {
+        for state in states {
+            let runtime = rquickjs::Runtime::new().unwrap();
+            let context = rquickjs::Context::full(&runtime).unwrap();
+            context.with(|ctx| {
+                crate::prelude::install(&ctx).unwrap();
+                ctx.eval::<(), _>(state).unwrap();
+                for _ in 0..round {
+                    ctx.execute_pending_job();
+                }
+            });
+        }
     }
 }

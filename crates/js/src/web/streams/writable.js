@@ -42,7 +42,7 @@ function writableAbort(stream, reason) {
 
 function writableClose(stream) {
   if (stream.state === "closed" || stream.state === "errored") {
-    return rejected(new TypeError(`The stream cannot be closed: it is ${stream.state}`));
+    return rejected(new TypeError(stream.state === "closed" ? "This WritableStream has been closed." : "This WritableStream is errored."));
   }
   stream.closeRequest = deferred();
   const { promise } = stream.closeRequest;
@@ -332,7 +332,7 @@ class WritableStream {
   abort(reason = undefined) {
     try {
       const stream = writableState(this);
-      if (stream.writer !== undefined) throw new TypeError("This WritableStream is currently locked to a writer");
+      if (stream.writer !== undefined) throw new TypeError("This WritableStream is currently locked to a writer.");
       return writableAbort(stream, reason);
     } catch (error) {
       return rejected(error);
@@ -342,8 +342,8 @@ class WritableStream {
   close() {
     try {
       const stream = writableState(this);
-      if (stream.writer !== undefined) throw new TypeError("This WritableStream is currently locked to a writer");
-      if (stream.isClosing) throw new TypeError("The stream is closing already");
+      if (stream.writer !== undefined) throw new TypeError("This WritableStream is currently locked to a writer.");
+      if (stream.isClosing) throw new TypeError("This WritableStream has been closed.");
       return writableClose(stream);
     } catch (error) {
       return rejected(error);

@@ -40,7 +40,7 @@ class WriterState {
 }
 
 function acquireWriter(stream, writer = new WriterState()) {
-  if (stream.writer !== undefined) throw new TypeError("This WritableStream is currently locked to a writer");
+  if (stream.writer !== undefined) throw new TypeError("This WritableStream is currently locked to a writer.");
   writer.stream = stream;
   stream.writer = writer;
   const { state, error } = stream;
@@ -68,7 +68,7 @@ function writerRelease(writer) {
   writer.stream = undefined;
 }
 
-const releasedWriterError = () => new TypeError("This WritableStream writer has been released");
+const releasedWriterError = () => new TypeError("This WritableStream writer has been released.");
 
 function writerWrite(writer, chunk) {
   const { stream } = writer;
@@ -77,7 +77,7 @@ function writerWrite(writer, chunk) {
   const { state } = stream;
   if (state === "errored") return rejected(stream.error);
   if (stream.isClosing || state === "closed") {
-    return rejected(new TypeError("The stream takes no chunks: it is closing or closed"));
+    return rejected(new TypeError("This WritableStream has been closed."));
   }
   if (state === "erroring") return rejected(stream.error);
   const request = deferred();
@@ -142,7 +142,7 @@ class WritableStreamDefaultWriter {
   close() {
     try {
       const { stream } = WritableStreamDefaultWriter.#lockedOf(this);
-      if (stream.isClosing) throw new TypeError("The stream is closing already");
+      if (stream.isClosing) throw new TypeError("This WritableStream has been closed.");
       return writableClose(stream);
     } catch (error) {
       return rejected(error);

@@ -15,7 +15,7 @@ fn a_key_does_only_what_its_usages_say() {
             await failure(secret('00'.repeat(15), 'AES-GCM', 'encrypt'))];";
     assert_eq!(
         with(body),
-        r#"["InvalidAccessError: The key does not permit the usage \"decrypt\".","InvalidAccessError: The key is of AES-GCM, not of AES-CBC.","SyntaxError: A AES-GCM key cannot have the usage \"sign\".","SyntaxError: Usages cannot be empty when importing a secret key.","TypeError: \"paint\" is not a key usage","DataError: The length of an AES key must be 128, 192 or 256 bits, not 120."]"#
+        r#"["InvalidAccessError: Requested key usage \"decrypt\" does not match any usage listed in this CryptoKey.","InvalidAccessError: Requested algorithm \"AES-CBC\" does not match this CryptoKey's algorithm \"AES-GCM\".","SyntaxError: A AES-GCM key cannot have the usage \"sign\".","SyntaxError: Secret/private CryptoKeys must have at least one usage.","TypeError: \"paint\" is not a key usage","DataError: Imported AES key length must be 128, 192, or 256 bits but provided 120."]"#
     );
 }
 
@@ -28,7 +28,7 @@ fn a_key_that_is_not_extractable_stays_inside() {
             (await subtle.exportKey('raw', pair.publicKey)).byteLength, pair.publicKey.extractable, JSON.stringify(key)];";
     assert_eq!(
         with(body),
-        r#"["InvalidAccessError: The key is not extractable.","InvalidAccessError: The key is not extractable.",65,true,"{}"]"#
+        r#"["InvalidAccessError: Attempt to export non-extractable HMAC key.","InvalidAccessError: Attempt to export non-extractable ECDSA key.",65,true,"{}"]"#
     );
 }
 
@@ -163,7 +163,7 @@ fn what_is_no_key_at_all_is_refused_by_name() {
             await failure(subtle.sign('HMAC', {}, new Uint8Array(1)))];";
     assert_eq!(
         with(body),
-        r#"["DataError: The key is not valid SubjectPublicKeyInfo for this algorithm.","DataError: The key is not valid PKCS #8 for this algorithm.","DataError: The key is not valid raw data for this algorithm.","NotSupportedError: Unrecognized or unimplemented curve \"P-1\".","TypeError: \"pem\" is not a key format: raw, pkcs8, spki or jwk","NotSupportedError: RSA-PSS has no format \"raw\".","NotSupportedError: Unrecognized or unimplemented algorithm \"SHA-3\" for the operation \"digest\".","TypeError: key must be a CryptoKey"]"#
+        r#"["DataError: The key is not valid SubjectPublicKeyInfo for this algorithm.","DataError: The key is not valid PKCS #8 for this algorithm.","DataError: The key is not valid raw data for this algorithm.","NotSupportedError: Unrecognized or unimplemented EC curve \"P-1\" requested.","TypeError: \"pem\" is not a key format: raw, pkcs8, spki or jwk","NotSupportedError: RSA-PSS has no format \"raw\".","NotSupportedError: Unrecognized or unimplemented digest algorithm requested.","TypeError: key must be a CryptoKey"]"#
     );
 }
 

@@ -62,7 +62,7 @@ fn branches_of_a_byte_tee_share_no_memory() {
 fn a_default_stream_has_no_byob_reader() {
     assert_eq!(
         fails("new ReadableStream().getReader({ mode: 'byob' })"),
-        "TypeError: This ReadableStream does not support BYOB reads"
+        "TypeError: This ReadableStream does not support BYOB reads."
     );
 }
 

@@ -35,11 +35,11 @@ fn a_bomb_is_decompressed_only_as_far_as_somebody_reads() {
 #[test]
 fn wrong_data_is_a_type_error() {
     for (data, message) in [
-        ("[1, 2, 3]", "the gzip header is not valid"),
-        ("[0x1f, 0x8b]", "the compressed data ends too early"),
+        ("[1, 2, 3]", "Decompression failed."),
+        ("[0x1f, 0x8b]", "Called close() on a decompression stream with incomplete data"),
         (
             "[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]",
-            "there are bytes after the end of the compressed data",
+            "Trailing bytes after end of compressed data",
         ),
     ] {
         let body = format!("{HELPERS} await unpacked('gzip', [new Uint8Array({data})]);");
@@ -48,14 +48,14 @@ fn wrong_data_is_a_type_error() {
 }
 
 #[test]
-fn only_the_formats_of_the_standard_and_only_bytes_are_taken() {
+fn only_the_formats_of_the_standard_and_only_bytes_and_text_are_taken() {
     assert_eq!(
         fails("new CompressionStream('br')"),
-        r#"TypeError: Unsupported compression format: "br"; it must be "deflate", "deflate-raw" or "gzip""#
+        "TypeError: The compression format must be either 'deflate', 'deflate-raw' or 'gzip'."
     );
     assert_eq!(
-        fails(&format!("{HELPERS} await packed('gzip', 'text');")),
-        "TypeError: A chunk must be an ArrayBuffer or a view of one"
+        fails(&format!("{HELPERS} await packed('gzip', 5);")),
+        "TypeError: This TransformStream is being used as a byte stream, but received an object of non-ArrayBuffer/ArrayBufferView type on its writable side."
     );
 }
 

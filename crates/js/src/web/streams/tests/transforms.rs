@@ -56,12 +56,35 @@ fn an_identity_stream_passes_bytes_and_can_be_read_into_memory() {
 }
 
 #[test]
-fn an_identity_stream_takes_only_bytes() {
+fn an_identity_stream_takes_text_as_its_utf8_and_nothing_else() {
+    let body = "
+        const { readable, writable } = new IdentityTransformStream();
+        const writer = writable.getWriter();
+        writer.write('h\u{e9}'); writer.close();
+        return (await all(readable)).map((chunk) => [...chunk]);";
+    assert_eq!(with_all(body), "[[104,195,169]]");
     let body = "const { readable, writable } = new IdentityTransformStream(); readable.getReader().read().catch(() => {});
-        await writable.getWriter().write('text');";
+        await writable.getWriter().write(5);";
     assert!(fails(body).starts_with(
-        "TypeError: This TransformStream is being used as a byte stream, but received a string"
+        "TypeError: This TransformStream is being used as a byte stream, but received an object"
     ));
+}
+
+#[test]
+fn a_write_to_an_identity_stream_ends_when_all_of_it_has_been_read() {
+    let body = "
+        const { readable, writable } = new IdentityTransformStream();
+        let isDone = false;
+        writable.getWriter().write(bytes(1, 2, 3, 4)).then(() => { isDone = true; });
+        const reader = readable.getReader({ mode: 'byob' });
+        const settle = async () => { for (let n = 0; n < 50; n++) await undefined; };
+        await reader.read(new Uint8Array(2));
+        await settle();
+        const half = isDone;
+        await reader.read(new Uint8Array(2));
+        await settle();
+        return [half, isDone];";
+    assert_eq!(with_all(body), "[false,true]");
 }
 
 #[test]
@@ -98,4 +121,17 @@ fn queuing_strategies_measure_chunks() {
         const length = new ByteLengthQueuingStrategy({ highWaterMark: 10 });
         return [count.highWaterMark, count.size(bytes(1, 2)), length.highWaterMark, length.size(bytes(1, 2))];";
     assert_eq!(with_all(body), "[2,1,10,2]");
+}
+
+#[test]
+fn classes_of_the_platform_have_no_parent_that_a_handler_could_replace() {
+    let body = "
+        const classes = [CompressionStream, DecompressionStream, FixedLengthStream, IdentityTransformStream, TextEncoderStream];
+        const stream = new CompressionStream('gzip');
+        const { get } = Object.getOwnPropertyDescriptor(CompressionStream.prototype, 'readable');
+        let error;
+        try { get.call({}); } catch (thrown) { error = String(thrown); }
+        return [classes.every((one) => Object.getPrototypeOf(one) === Function.prototype), String(stream),
+            stream.readable === stream.readable, stream instanceof CompressionStream, error];";
+    assert_eq!(run(body), r#"[true,"[object CompressionStream]",true,true,"TypeError: Illegal invocation"]"#);
 }
