@@ -23,26 +23,25 @@
 
 const KEY = Symbol("internal construction");
 const { apply } = Reflect;
-const nativeThen = Promise.prototype.then;
+const { call } = Function.prototype;
 const PromiseOf = Promise;
 const noop = () => {};
 
 let internals;
 
-const then = (promise, fulfilled, rejected) => apply(nativeThen, promise, [fulfilled, rejected]);
-const resolved = (value) => new PromiseOf((resolve) => resolve(value));
+const then = call.bind(Promise.prototype.then);
+const nativeResolve = call.bind(Promise.resolve);
+const withResolvers = call.bind(Promise.withResolvers);
+const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
+// `Promise.resolve` hands a promise through, and so would be earlier than the standard by two jobs.
+const resolved = (value) =>
+  isObject(value) ? new PromiseOf((resolve) => resolve(value)) : nativeResolve(PromiseOf, value);
 const rejected = (reason) => new PromiseOf((_, reject) => reject(reason));
 // A rejection that nobody has to look at is not "unhandled".
 const handled = (promise) => (then(promise, undefined, noop), promise);
 
-function deferred() {
-  const self = { promise: undefined, resolve: undefined, reject: undefined };
-  self.promise = new PromiseOf((resolve, reject) => {
-    self.resolve = resolve;
-    self.reject = reject;
-  });
-  return self;
-}
+// { promise, resolve, reject }
+const deferred = () => withResolvers(PromiseOf);
 
 function settled(promise) {
   return { promise, resolve: noop, reject: noop };

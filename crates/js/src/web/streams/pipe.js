@@ -21,7 +21,8 @@ function pipe(source, destination, { preventAbort, preventCancel, preventClose, 
 
   function writesFinished() {
     const seen = lastWrite;
-    return then(seen, () => (seen === lastWrite ? undefined : writesFinished()));
+    const next = () => (seen === lastWrite ? undefined : writesFinished());
+    return then(seen, next, next);
   }
 
   // `outcome` is { error }, or undefined for a clean end.
@@ -74,9 +75,11 @@ function pipe(source, destination, { preventAbort, preventCancel, preventClose, 
         readerRead(reader, {
           // A read must not call the sink within the source's enqueue.
           chunk: (value) => {
-            lastWrite = then(resolved(), () => handled(writerWrite(writer, value)));
-            lastWrite = then(lastWrite, noop, noop);
-            queueJob(step);
+            lastWrite = queueJob(() => {
+              // The writer has gone if the destination failed in between.
+              if (writer.stream !== undefined) lastWrite = handled(writerWrite(writer, value));
+              step();
+            });
           },
           close: noop,
           error: noop,

@@ -114,14 +114,27 @@ function readerReadInto(reader, view, min, request) {
   else stream.controller.pullInto(view, min, request);
 }
 
+// A read whose answer is the promise of an iterator's result.
+class ReadRequest {
+  answer = deferred();
+
+  chunk(value) {
+    this.answer.resolve({ value, done: false });
+  }
+
+  close(value) {
+    this.answer.resolve({ value, done: true });
+  }
+
+  error(error) {
+    this.answer.reject(error);
+  }
+}
+
 function promisedRead(start) {
-  const answer = deferred();
-  start({
-    chunk: (value) => answer.resolve({ value, done: false }),
-    close: (value) => answer.resolve({ value, done: true }),
-    error: answer.reject,
-  });
-  return answer.promise;
+  const request = new ReadRequest();
+  start(request);
+  return request.answer.promise;
 }
 
 class ReadableStreamDefaultReader {
