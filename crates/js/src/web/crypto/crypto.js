@@ -19,7 +19,8 @@ function expose({ name, prototype }) {
 }
 
 export default function (native, internals) {
-  const { DOMException } = globalThis;
+  // The one that a handler cannot have replaced, where it is kept.
+  const DOMException = internals.DOMException ?? globalThis.DOMException;
   const KEY = Symbol("internal construction");
   let digestStream;
 

@@ -256,7 +256,7 @@ function expose({ name, prototype }) {
 export default function (natives, shared) {
   native = natives;
   internals = shared;
-  DOMException = globalThis.DOMException;
+  DOMException = internals.DOMException ?? globalThis.DOMException;
   ALGORITHMS = makeAlgorithms();
   for (const of of [CryptoKey, SubtleCrypto]) expose(of);
   internals.subtle = new SubtleCrypto(KEY);
