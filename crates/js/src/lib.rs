@@ -1,11 +1,22 @@
 //! The JavaScript engine of cells and Workers, and the API that it offers to them: Web platform, Workers, Durable
 //! Objects. An isolate belongs to one thread and does no I/O itself: it asks its embedder, and is told.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
-#![cfg_attr(not(test), allow(dead_code, reason = "the isolate that begins with the prelude is next"))]
+#![allow(dead_code, reason = "events are next: they use the rest")]
 
+mod application;
 mod buffers;
+mod effect;
 mod foreign;
+mod isolate;
 mod prelude;
 #[cfg(test)]
 mod testing;
 mod web;
+
+pub use application::{Application, ApplicationError, Binding, SourceKind};
+pub use effect::{
+    BrokenCause, Effect, EventCall, EventId, IncomingBody, IncomingBodyId, IncomingRequest, IncomingResponse,
+    JsError, LogLevel, Now, Op, OpAnswer, OpId, OutgoingBody, OutgoingBodyId, OutgoingCall, OutgoingRequest,
+    OutgoingResponse, Redirect, StartError, Turn, TurnEnd,
+};
+pub use isolate::{Isolate, Limits};

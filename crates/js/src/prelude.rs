@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use rquickjs::{CatchResultExt, Context, Ctx, Exception, Function, Object, Result, Runtime, Value};
 
 use crate::foreign::{Bytecode, Shared};
+use crate::isolate::{console, ops, timers};
 
 mod core_part;
 
@@ -24,15 +25,20 @@ pub(crate) struct Part {
     pub(crate) globals: &'static [&'static str],
 }
 
-/// All parts. Eager ones run in this order.
+/// The eager and the lazy parts. Eager ones run in this order.
 static PARTS: &[&Part] = &[
     &core_part::PART,
+    &ops::PART,
+    &timers::PART,
+    &console::PART,
     &crate::web::streams::PART,
     &crate::web::streams::WRITABLE_PART,
     &crate::web::streams::TRANSFORMS_PART,
     &crate::web::crypto::PART,
     &crate::web::crypto::SUBTLE_PART,
 ];
+/// Parts without globals that other parts ask for with `internals.load`.
+static ON_DEMAND: &[&Part] = &[&console::INSPECT];
 
 /// A part that has no Rust functions.
 pub(crate) fn no_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
@@ -44,7 +50,7 @@ pub(crate) fn no_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
 /// # Errors
 /// What a part throws: memory that ran out.
 pub(crate) fn install(ctx: &Ctx<'_>) -> Result<()> {
-    install_parts(ctx, PARTS, bytecode())
+    install_parts(ctx, Parts { listed: PARTS, on_demand: ON_DEMAND, compiled: bytecode() })
 }
 
 /// The object that the parts of this isolate share.
@@ -55,21 +61,32 @@ pub(crate) fn internals<'js>(ctx: &Ctx<'js>) -> Object<'js> {
 
 type Internals<'js> = Object<'js>;
 
-fn install_parts(
-    ctx: &Ctx<'_>,
-    parts: &'static [&'static Part],
+/// A prelude.
+#[derive(Clone, Copy)]
+struct Parts {
+    listed: &'static [&'static Part],
+    on_demand: &'static [&'static Part],
+    /// Of the listed ones, then of those on demand.
     compiled: &'static [Bytecode],
-) -> Result<()> {
-    assert_eq!(parts.len(), compiled.len(), "every part has its bytecode");
+}
+
+impl Parts {
+    fn all(self) -> impl Iterator<Item = &'static Part> {
+        self.listed.iter().chain(self.on_demand).copied()
+    }
+}
+
+fn install_parts(ctx: &Ctx<'_>, parts: Parts) -> Result<()> {
+    assert_eq!(parts.all().count(), parts.compiled.len(), "every part has its bytecode");
     let internals = Object::new(ctx.clone())?;
     store(ctx, internals.clone())?;
-    store(ctx, Shared(Loaded::new(parts, compiled).into()))?;
+    store(ctx, Shared(Loaded::new(parts).into()))?;
     internals.set("load", Function::new(ctx.clone(), |ctx: Ctx<'_>, name: String| load(&ctx, &name))?)?;
-    for part in parts.iter().filter(|part| part.globals.is_empty()) {
+    for part in parts.listed.iter().filter(|part| part.globals.is_empty()) {
         load(ctx, part.name)?;
     }
     let expect: Function<'_> = internals.get("expectGlobals")?;
-    for part in parts.iter().filter(|part| !part.globals.is_empty()) {
+    for part in parts.listed.iter().filter(|part| !part.globals.is_empty()) {
         expect.call::<_, ()>((part.name, part.globals.to_vec()))?;
     }
     Ok(())
@@ -88,27 +105,26 @@ where
 
 /// Which parts of an isolate have run.
 struct Loaded {
-    parts: &'static [&'static Part],
-    compiled: &'static [Bytecode],
+    parts: Parts,
     begun: RefCell<Vec<bool>>,
 }
 
 impl Loaded {
-    fn new(parts: &'static [&'static Part], compiled: &'static [Bytecode]) -> Self {
-        Self { parts, compiled, begun: RefCell::new(vec![false; parts.len()]) }
+    fn new(parts: Parts) -> Self {
+        Self { parts, begun: RefCell::new(vec![false; parts.compiled.len()]) }
     }
 
     /// The part `name`, the first time that it is asked for.
     fn begin(&self, name: &str) -> Option<(&'static Part, &'static Bytecode)> {
-        let index = self.parts.iter().position(|part| part.name == name);
-        let index = index.unwrap_or_else(|| panic!("a part asks for `{name}`, which PARTS does not list"));
+        let found = self.parts.all().enumerate().find(|(_, part)| part.name == name);
+        let (index, part) = found.unwrap_or_else(|| panic!("a part asks for `{name}`, which is not listed"));
         let begun = std::mem::replace(&mut self.begun.borrow_mut()[index], true);
-        (!begun).then(|| (self.parts[index], &self.compiled[index]))
+        (!begun).then(|| (part, &self.parts.compiled[index]))
     }
 
     /// The part `name` did not come to its end: the next touch tries again.
     fn failed(&self, name: &str) {
-        let index = self.parts.iter().position(|part| part.name == name).expect("it has begun");
+        let index = self.parts.all().position(|part| part.name == name).expect("it has begun");
         self.begun.borrow_mut()[index] = false;
     }
 }
@@ -142,21 +158,21 @@ fn run(ctx: &Ctx<'_>, part: &Part, bytecode: &Bytecode) -> Result<()> {
 
 fn bytecode() -> &'static [Bytecode] {
     static COMPILED: OnceLock<Vec<Bytecode>> = OnceLock::new();
-    COMPILED.get_or_init(|| compile(PARTS))
+    COMPILED.get_or_init(|| compile(PARTS.iter().chain(ON_DEMAND).copied()))
 }
 
 /// # Panics
 /// Where a part of ours has a syntax error, which every test of this crate would show.
-fn compile(parts: &[&Part]) -> Vec<Bytecode> {
+fn compile(parts: impl Iterator<Item = &'static Part>) -> Vec<Bytecode> {
     let runtime = Runtime::new().expect("there is memory for the compiler of the prelude");
     let context = Context::full(&runtime).expect("there is memory for the compiler of the prelude");
     context.with(|ctx| {
-        let one = |part: &&Part| {
+        let one = |part: &Part| {
             let name = format!("holdfast:{}", part.name);
             let compiled = Bytecode::compile(&ctx, &name, part.source).catch(&ctx);
             compiled.unwrap_or_else(|error| panic!("the prelude does not compile: {name}: {error}"))
         };
-        parts.iter().map(one).collect()
+        parts.map(one).collect()
     })
 }
 

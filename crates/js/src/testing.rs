@@ -1,21 +1,44 @@
-//! Runs snippets in a context with the prelude, for the tests of the parts.
+//! Runs snippets in an isolate, for the tests of the parts. The clock is the snippet's own: where it waits for a timer,
+//! the time of that timer comes at once.
 
-use rquickjs::{CatchResultExt, Context, Ctx, Function, Runtime, Value};
+use std::sync::Arc;
+use std::time::Duration;
 
-const SETUP: &str = "(body => {
-  let outcome;
+use bytes::Bytes;
+use holdfast_types::Millis;
+use rquickjs::{CatchResultExt, Function, Object, Value};
+
+use crate::effect::{Effect, LogLevel, Now, Turn, TurnEnd};
+use crate::isolate::{Isolate, Limits};
+use crate::{Application, SourceKind, prelude};
+
+const BEGIN: &str = "(body => {
+  const outcome = [];
   const show = value => typeof value === 'string' ? value : JSON.stringify(value) ?? String(value);
   const begin = (0, eval)('(async () => {' + body + '\\n})');
-  begin().then(value => { outcome = ['ok', show(value)]; }, error => { outcome = ['error', String(error), error?.stack ?? '']; });
-  return () => outcome;
+  begin().then(
+    value => outcome.push('ok', show(value)),
+    error => outcome.push('error', String(error), error?.stack ?? ''));
+  return outcome;
 })";
+
+/// 2026-01-01T00:00:00Z.
+const WALL_MS: u64 = 1_767_225_600_000;
+
+/// What a snippet came to.
+pub(crate) struct Outcome {
+    /// `ok` and its value; or `error`, the error, and its stack.
+    settled: Vec<String>,
+    /// What it logged.
+    pub(crate) log: Vec<(LogLevel, String)>,
+}
 
 /// What the snippet returns: a string as it is, anything else as JSON.
 ///
 /// # Panics
 /// With the error and its stack where the snippet throws.
 pub(crate) fn run(body: &str) -> String {
-    match outcome(body).as_slice() {
+    match outcome(body).settled.as_slice() {
         [kind, value] if kind == "ok" => value.clone(),
         other => panic!("{}", other.join("\n")),
     }
@@ -26,7 +49,7 @@ pub(crate) fn run(body: &str) -> String {
 /// # Panics
 /// Where the snippet does not throw.
 pub(crate) fn fails(body: &str) -> String {
-    match outcome(body).as_slice() {
+    match outcome(body).settled.as_slice() {
         [kind, error, ..] if kind == "error" => error.clone(),
         other => panic!("it does not throw: {}", other.join("\n")),
     }
@@ -37,36 +60,87 @@ pub(crate) fn fails(body: &str) -> String {
 /// # Panics
 /// With the error and its stack where the snippet throws.
 pub(crate) fn inside(part: &str, body: &str) -> String {
-    let runtime = Runtime::new().unwrap();
-    let context = Context::full(&runtime).unwrap();
-    let outcome = context.with(|ctx| {
-        crate::prelude::install(&ctx).catch(&ctx).unwrap();
-        crate::prelude::load(&ctx, part).catch(&ctx).unwrap();
-        ctx.globals().set("internals", crate::prelude::internals(&ctx)).unwrap();
-        settle(&ctx, body)
+    let mut isolate = isolate();
+    isolate.context.with(|ctx| {
+        prelude::load(&ctx, part).catch(&ctx).unwrap();
+        ctx.globals().set("internals", prelude::internals(&ctx)).unwrap();
     });
-    match outcome.as_slice() {
+    match run_in(&mut isolate, body).settled.as_slice() {
         [kind, value] if kind == "ok" => value.clone(),
         other => panic!("{}", other.join("\n")),
     }
 }
 
-fn outcome(body: &str) -> Vec<String> {
-    let runtime = Runtime::new().unwrap();
-    let context = Context::full(&runtime).unwrap();
-    context.with(|ctx| {
-        crate::prelude::install(&ctx).catch(&ctx).unwrap();
-        settle(&ctx, body)
-    })
+/// What the snippet logs, a line each.
+///
+/// # Panics
+/// With the error and its stack where the snippet throws.
+pub(crate) fn logs(body: &str) -> Vec<String> {
+    let outcome = outcome(body);
+    assert_eq!(outcome.settled[0], "ok", "{:?}", outcome.settled);
+    outcome.log.into_iter().map(|(_, text)| text).collect()
 }
 
-fn settle(ctx: &Ctx<'_>, body: &str) -> Vec<String> {
-    let begin: Function<'_> = ctx.eval(SETUP).catch(ctx).unwrap();
-    let outcome: Function<'_> = begin.call((body,)).catch(ctx).unwrap();
-    while ctx.execute_pending_job() {}
-    let outcome: Value<'_> = outcome.call(()).catch(ctx).unwrap();
-    assert!(!outcome.is_undefined(), "the snippet waits for something that never comes");
-    outcome.get().catch(ctx).unwrap()
+/// The clocks `ms` after the start.
+pub(crate) fn at(ms: u64) -> Now {
+    Now { monotonic: Millis::new(ms), wall: Millis::new(WALL_MS + ms) }
+}
+
+/// Limits for tests that are not about them: this code is compiled with little optimisation.
+pub(crate) fn limits() -> Limits {
+    Limits { turn: Duration::from_secs(20), start: Duration::from_secs(20), ..Limits::default() }
+}
+
+/// An application of one module.
+pub(crate) fn application(source: &str) -> Application {
+    let module = ("main.js".to_owned(), SourceKind::EsModule, Bytes::copy_from_slice(source.as_bytes()));
+    Application::new("v1", "main.js", [module]).unwrap()
+}
+
+/// Runs a snippet to its end.
+pub(crate) fn outcome(body: &str) -> Outcome {
+    run_in(&mut isolate(), body)
+}
+
+fn isolate() -> Isolate {
+    Isolate::new(&Arc::new(application("")), limits(), at(0)).unwrap()
+}
+
+fn run_in(isolate: &mut Isolate, body: &str) -> Outcome {
+    let mut log = Vec::new();
+    let mut take = |turn: Turn| {
+        assert_eq!(turn.end, TurnEnd::Ok);
+        log.extend(turn.effects.into_iter().filter_map(|effect| match effect {
+            Effect::Log { level, text, .. } => Some((level, text)),
+            _ => None,
+        }));
+    };
+    take(isolate.probe(at(0), body));
+    while isolate.probed().is_empty() {
+        let deadline = isolate.next_deadline().expect("the snippet waits for something that never comes");
+        take(isolate.wake(at(deadline.get())));
+    }
+    Outcome { settled: isolate.probed(), log }
+}
+
+impl Isolate {
+    /// Begins a snippet: the body of an async function.
+    pub(crate) fn probe(&mut self, now: Now, body: &str) -> Turn {
+        self.turn(now, |ctx, jobs| {
+            let begin: Function<'_> = ctx.eval(BEGIN)?;
+            let outcome: Object<'_> = begin.call((body,))?;
+            prelude::internals(ctx).set("probed", outcome)?;
+            jobs.run(ctx)
+        })
+    }
+
+    /// What the snippet came to; empty while it waits.
+    pub(crate) fn probed(&self) -> Vec<String> {
+        self.context.with(|ctx| {
+            let probed: Value<'_> = prelude::internals(&ctx).get("probed").catch(&ctx).unwrap();
+            probed.get().catch(&ctx).unwrap()
+        })
+    }
 }
 
 #[test]

@@ -1,0 +1,192 @@
+//! An application as isolates load it: the modules, what stands in `env`, and its identity. Shared by all isolates of
+//! a process; the bytecode of its modules is compiled by the first isolate that needs it and never leaves the process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+
+use crate::effect::JsError;
+use crate::foreign::Bytecode;
+use crate::isolate::modules;
+
+/// What a module's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// An ECMAScript module.
+    EsModule,
+    /// UTF-8; the default export is a string.
+    Text,
+    /// JSON; the default export is its value.
+    Json,
+    /// Bytes; the default export is an `ArrayBuffer`.
+    Data,
+}
+
+/// One module.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) kind: SourceKind,
+    pub(crate) bytes: Bytes,
+}
+
+/// What a property of `env` holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// A string: a variable or a secret.
+    Text(String),
+    /// Any other value, as JSON text.
+    Json(String),
+    /// A namespace of Durable Objects of this application.
+    ObjectNamespace {
+        /// Their class.
+        class: String,
+    },
+    /// The Worker of this application.
+    SelfService {
+        /// The exported `WorkerEntrypoint`; none: the default export.
+        entrypoint: Option<String>,
+    },
+}
+
+/// Why an application cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApplicationError {
+    /// The entry is not an ECMAScript module of the application.
+    #[error("the entry `{0}` is not one of the application's ECMAScript modules")]
+    NoEntry(String),
+    /// Two modules have one name.
+    #[error("two modules have the name `{0}`")]
+    SameName(String),
+    /// A module's name cannot be written in an import.
+    #[error(
+        "the module name `{0}` holds a NUL or is of a built-in scheme (`cloudflare:`, `node:`, `holdfast:`)"
+    )]
+    BadName(String),
+    /// Code, text or JSON that is not UTF-8.
+    #[error("the module `{0}` is not UTF-8")]
+    NotUtf8(String),
+}
+
+/// An application.
+#[derive(Debug)]
+pub struct Application {
+    sources: BTreeMap<String, Source>,
+    entry: String,
+    bindings: BTreeMap<String, Binding>,
+    compatibility_date: String,
+    compatibility_flags: BTreeSet<String>,
+    version: String,
+    /// The bytecode of its ECMAScript modules, or why there is none.
+    compiled: OnceLock<Result<BTreeMap<String, Bytecode>, JsError>>,
+}
+
+impl Application {
+    /// An application of these modules, which begins with `entry`. `version` is its identity in logs and metadata.
+    ///
+    /// # Errors
+    /// [`ApplicationError`] names the module that is wrong. Disposition: reject.
+    pub fn new(
+        version: impl Into<String>,
+        entry: impl Into<String>,
+        modules: impl IntoIterator<Item = (String, SourceKind, Bytes)>,
+    ) -> Result<Self, ApplicationError> {
+        let mut sources = BTreeMap::new();
+        for (name, kind, bytes) in modules {
+            let built_in =
+                ["cloudflare:", "node:", "holdfast:"].iter().any(|scheme| name.starts_with(scheme));
+            if built_in || name.contains('\0') {
+                return Err(ApplicationError::BadName(name));
+            }
+            if kind != SourceKind::Data && std::str::from_utf8(&bytes).is_err() {
+                return Err(ApplicationError::NotUtf8(name));
+            }
+            if sources.insert(name.clone(), Source { kind, bytes }).is_some() {
+                return Err(ApplicationError::SameName(name));
+            }
+        }
+        let entry = entry.into();
+        if sources.get(&entry).is_none_or(|source: &Source| source.kind != SourceKind::EsModule) {
+            return Err(ApplicationError::NoEntry(entry));
+        }
+        Ok(Self {
+            sources,
+            entry,
+            bindings: BTreeMap::new(),
+            compatibility_date: String::new(),
+            compatibility_flags: BTreeSet::new(),
+            version: version.into(),
+            compiled: OnceLock::new(),
+        })
+    }
+
+    /// With a property of `env`. The last one of a name counts, so that secrets may replace variables.
+    #[must_use]
+    pub fn bind(mut self, name: impl Into<String>, binding: Binding) -> Self {
+        self.bindings.insert(name.into(), binding);
+        self
+    }
+
+    /// With the behaviour that the project was written for.
+    #[must_use]
+    pub fn compatibility(mut self, date: &str, flags: impl IntoIterator<Item = String>) -> Self {
+        date.clone_into(&mut self.compatibility_date);
+        self.compatibility_flags.extend(flags);
+        self
+    }
+
+    /// Its identity.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The behaviour that the project was written for, `YYYY-MM-DD`.
+    #[must_use]
+    pub fn compatibility_date(&self) -> &str {
+        &self.compatibility_date
+    }
+
+    /// Whether a behaviour is switched on by name.
+    #[must_use]
+    pub fn has_compatibility_flag(&self, flag: &str) -> bool {
+        self.compatibility_flags.contains(flag)
+    }
+
+    /// Whether a binding names this Durable Object class.
+    #[must_use]
+    pub fn has_class(&self, class: &str) -> bool {
+        self.bindings
+            .values()
+            .any(|binding| matches!(binding, Binding::ObjectNamespace { class: named } if named == class))
+    }
+
+    pub(crate) fn entry(&self) -> &str {
+        &self.entry
+    }
+
+    pub(crate) fn source(&self, name: &str) -> Option<&Source> {
+        self.sources.get(name)
+    }
+
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (&str, &Source)> {
+        self.sources.iter().map(|(name, source)| (name.as_str(), source))
+    }
+
+    /// Compiles the modules, once. [`crate::Isolate::new`] does so too; a call before keeps the wait out of its way.
+    ///
+    /// # Errors
+    /// The syntax error of a module. Disposition: reject.
+    pub fn compile(&self) -> Result<(), JsError> {
+        self.compiled.get_or_init(|| modules::compile(self)).as_ref().map(|_| ()).map_err(Clone::clone)
+    }
+
+    /// The bytecode of an ECMAScript module.
+    pub(crate) fn bytecode(&self, name: &str) -> Option<&Bytecode> {
+        self.compiled.get()?.as_ref().ok()?.get(name)
+    }
+
+    pub(crate) fn bindings(&self) -> impl Iterator<Item = (&str, &Binding)> {
+        self.bindings.iter().map(|(name, binding)| (name.as_str(), binding))
+    }
+}

@@ -1,0 +1,240 @@
+//! What an isolate asks of its embedder and what it is told: effects, operations and their answers, events, turns.
+//! Plain data: nothing here holds an engine value, so all of it may cross threads.
+
+use bytes::Bytes;
+use holdfast_types::Millis;
+
+mod error;
+mod http;
+
+pub use error::{BrokenCause, JsError, StartError};
+pub use http::{
+    IncomingBody, IncomingRequest, IncomingResponse, OutgoingBody, OutgoingRequest, OutgoingResponse,
+    Redirect,
+};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $type:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $type(u64);
+
+        impl $type {
+            /// Wraps a number.
+            #[must_use]
+            pub const fn new(number: u64) -> Self {
+                Self(number)
+            }
+
+            /// The number; below 2^53.
+            #[must_use]
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+        }
+    };
+}
+
+id!(
+    /// An event of one isolate. The embedder numbers them from 1; a number is never used twice.
+    EventId
+);
+id!(
+    /// An operation that an isolate waits for. The isolate numbers them.
+    OpId
+);
+id!(
+    /// A streamed body that comes into the isolate. The embedder numbers them, below 2^53.
+    IncomingBodyId
+);
+id!(
+    /// A streamed body that leaves the isolate. The isolate numbers them.
+    OutgoingBodyId
+);
+
+/// The clocks, read by the embedder at the start of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// Never goes back; from any start. Timers run by it.
+    pub monotonic: Millis,
+    /// Since 1970-01-01 UTC.
+    pub wall: Millis,
+}
+
+/// What an event calls.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EventCall {
+    /// The `fetch` handler.
+    Fetch(IncomingRequest),
+    /// A method, with an array of arguments in the clone format.
+    Rpc {
+        /// Its name.
+        method: String,
+        /// The arguments: one array.
+        args: Bytes,
+    },
+}
+
+/// What a stub calls in another isolate.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OutgoingCall {
+    /// Its `fetch` handler. Answered with [`OpAnswer::Response`].
+    Fetch(OutgoingRequest),
+    /// A method. Answered with [`OpAnswer::Returned`].
+    Rpc {
+        /// Its name.
+        method: String,
+        /// The arguments: one array in the clone format.
+        args: Bytes,
+    },
+}
+
+/// Something that an isolate waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// A request to the outside. Answered with [`OpAnswer::Response`].
+    Fetch(OutgoingRequest),
+    /// A call of a Durable Object of this application.
+    CallObject {
+        /// Its class.
+        class: String,
+        /// Its id: 64 hex digits.
+        id: String,
+        /// The name that the id was made from, where the caller knows it.
+        name: Option<String>,
+        /// What it calls.
+        call: OutgoingCall,
+    },
+    /// The next chunk of a body. Answered with [`OpAnswer::Chunk`].
+    ReadBody {
+        /// Which.
+        body: IncomingBodyId,
+    },
+    /// A chunk for whoever reads a body of ours. Answered with [`OpAnswer::Written`] once the embedder has room for
+    /// more: that is the back-pressure.
+    WriteBody {
+        /// Which.
+        body: OutgoingBodyId,
+        /// Not empty.
+        chunk: Bytes,
+    },
+}
+
+/// How an operation ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OpAnswer {
+    /// A response.
+    Response(IncomingResponse),
+    /// The result of a method, in the clone format.
+    Returned(Bytes),
+    /// A chunk, or the end of the body.
+    Chunk(Option<Bytes>),
+    /// The chunk was taken.
+    Written,
+    /// It failed. For [`Op::WriteBody`]: the reader has gone.
+    Failed(JsError),
+}
+
+/// How loud a log line is: the method of `console`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    /// `console.debug`
+    Debug,
+    /// `console.log`
+    Log,
+    /// `console.info`
+    Info,
+    /// `console.warn`
+    Warn,
+    /// `console.error`, and exceptions that nothing caught.
+    Error,
+}
+
+/// What an isolate asks for, in the order in which it must take place.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// The answer to a `fetch` event.
+    Respond {
+        /// Whose.
+        event: EventId,
+        /// What.
+        response: OutgoingResponse,
+    },
+    /// The result of an `Rpc` event, in the clone format.
+    Return {
+        /// Whose.
+        event: EventId,
+        /// What.
+        value: Bytes,
+    },
+    /// The event's handler threw.
+    Fail {
+        /// Whose.
+        event: EventId,
+        /// What.
+        error: JsError,
+        /// A Worker that called `passThroughOnException`.
+        pass_through: bool,
+    },
+    /// All of an event has ended: its answer, the body of it, and what it gave to `waitUntil`.
+    Done {
+        /// Whose.
+        event: EventId,
+    },
+    /// Begin an operation, and answer it with [`crate::Isolate::complete`].
+    Start {
+        /// The answer's address.
+        op: OpId,
+        /// What to do.
+        op_call: Op,
+    },
+    /// Nobody waits for the operation any more: stop it, and do not answer it.
+    Cancel {
+        /// Which.
+        op: OpId,
+    },
+    /// A body of ours has ended well.
+    EndBody {
+        /// Which.
+        body: OutgoingBodyId,
+    },
+    /// A body of ours broke: its reader must see a broken stream, never an end.
+    AbortBody {
+        /// Which.
+        body: OutgoingBodyId,
+        /// Why.
+        error: JsError,
+    },
+    /// Nobody reads the rest of a body.
+    CancelBody {
+        /// Which.
+        body: IncomingBodyId,
+    },
+    /// A line of the log.
+    Log {
+        /// The event that ran, if any did.
+        event: Option<EventId>,
+        /// How loud.
+        level: LogLevel,
+        /// Its text, cut to a bound.
+        text: String,
+    },
+}
+
+/// What one entry into JavaScript came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// What it asks for. With a broken end nothing but log lines is left: what a broken turn asked for must not leave.
+    pub effects: Vec<Effect>,
+    /// Whether the isolate may go on.
+    pub end: TurnEnd,
+}
+
+/// Whether the isolate may go on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TurnEnd {
+    /// It may.
+    Ok,
+    /// It is to be dropped. The events in flight fail with the cause.
+    Broken(BrokenCause),
+}

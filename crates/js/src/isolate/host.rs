@@ -1,0 +1,156 @@
+//! The Rust side of an isolate, which the natives of its parts reach through the context. It must never hold a value
+//! of the engine: a runtime that is dropped while one is alive ends the process.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rquickjs::Ctx;
+
+use super::budget::Budget;
+use super::console::LogLines;
+use super::limits::Limits;
+use super::ops::Ops;
+use super::timers::Timers;
+use crate::application::Application;
+use crate::effect::{BrokenCause, Effect, EventId, Now};
+use crate::foreign::Shared;
+
+/// What ends with a turn: the implicit transaction of a Durable Object's storage.
+pub(crate) trait TurnStorage {
+    /// Commits what the turn wrote.
+    ///
+    /// # Errors
+    /// Why nothing of it may be believed: the isolate breaks.
+    fn commit_turn(&self) -> Result<(), String>;
+
+    /// Rolls back what a broken turn wrote.
+    fn abandon_turn(&self);
+}
+
+/// The Rust side of an isolate.
+pub(crate) struct Host {
+    pub(crate) code: Arc<Application>,
+    pub(crate) limits: Limits,
+    pub(crate) budget: Rc<Budget>,
+    pub(crate) timers: RefCell<Timers>,
+    pub(crate) ops: RefCell<Ops>,
+    pub(crate) log: RefCell<LogLines>,
+    effects: RefCell<Vec<Effect>>,
+    /// The event that runs, if one does.
+    event: Cell<Option<EventId>>,
+    broken: RefCell<Option<BrokenCause>>,
+    /// The input gate was opened, and events wait in front of it.
+    resume: Cell<bool>,
+    storage: RefCell<Option<Rc<dyn TurnStorage>>>,
+    started: Now,
+    now: Cell<Now>,
+    turn_began: Cell<Instant>,
+    /// The last that was told.
+    elapsed_ms: Cell<f64>,
+}
+
+impl Host {
+    pub(crate) fn new(code: &Arc<Application>, limits: Limits, now: Now, budget: &Rc<Budget>) -> Rc<Self> {
+        Rc::new(Self {
+            code: Arc::clone(code),
+            limits,
+            budget: Rc::clone(budget),
+            timers: RefCell::default(),
+            ops: RefCell::default(),
+            log: RefCell::default(),
+            effects: RefCell::default(),
+            event: Cell::default(),
+            broken: RefCell::default(),
+            resume: Cell::default(),
+            storage: RefCell::default(),
+            started: now,
+            now: Cell::new(now),
+            turn_began: Cell::new(Instant::now()),
+            elapsed_ms: Cell::default(),
+        })
+    }
+
+    /// Enters a turn.
+    pub(crate) fn enter(&self, now: Now) {
+        self.now.set(now);
+        self.turn_began.set(Instant::now());
+        self.event.set(None);
+        self.log.borrow_mut().enter();
+    }
+
+    /// The clocks as the turn began.
+    pub(crate) fn now(&self) -> Now {
+        self.now.get()
+    }
+
+    /// Milliseconds since the isolate began; goes on within a turn, and never back.
+    pub(crate) fn elapsed_ms(&self) -> f64 {
+        let turns = self.now.get().monotonic.since(self.started.monotonic);
+        let elapsed = turns as f64 + self.turn_began.get().elapsed().as_secs_f64() * 1000.0;
+        self.elapsed_ms.set(elapsed.max(self.elapsed_ms.get()));
+        self.elapsed_ms.get()
+    }
+
+    /// The wall clock as the isolate began.
+    pub(crate) fn time_origin_ms(&self) -> f64 {
+        self.started.wall.get() as f64
+    }
+
+    /// Asks the embedder for something.
+    pub(crate) fn emit(&self, effect: Effect) {
+        self.effects.borrow_mut().push(effect);
+    }
+
+    /// What the turn has asked for.
+    pub(crate) fn take_effects(&self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects.borrow_mut())
+    }
+
+    /// The event that runs, if one does.
+    pub(crate) fn event(&self) -> Option<EventId> {
+        self.event.get()
+    }
+
+    /// Says which event runs from here on. The time so far is charged to the one before.
+    pub(crate) fn set_event(&self, event: Option<EventId>) {
+        self.event.set(event);
+    }
+
+    /// The input gate was opened: what waits in front of it is entered once no job is left.
+    pub(crate) fn resume_soon(&self) {
+        self.resume.set(true);
+    }
+
+    /// Whether something may be entered that waited in front of the gate.
+    pub(crate) fn take_resume(&self) -> bool {
+        self.resume.take()
+    }
+
+    /// Breaks the isolate: the turn ends at the next chance, and its effects do not leave. The first cause stays.
+    pub(crate) fn break_with(&self, cause: BrokenCause) {
+        self.broken.borrow_mut().get_or_insert(cause);
+    }
+
+    /// Why the isolate is broken, if it is.
+    pub(crate) fn broken(&self) -> Option<BrokenCause> {
+        self.broken.borrow().clone()
+    }
+
+    /// Gives what ends with each turn.
+    pub(crate) fn set_storage(&self, storage: Rc<dyn TurnStorage>) {
+        *self.storage.borrow_mut() = Some(storage);
+    }
+
+    /// What ends with each turn.
+    pub(crate) fn storage(&self) -> Option<Rc<dyn TurnStorage>> {
+        self.storage.borrow().clone()
+    }
+}
+
+/// The host of a context.
+pub(crate) fn host(ctx: &Ctx<'_>) -> Rc<Host> {
+    let shared = ctx.userdata::<Shared<Host>>().expect("the host is there before any code runs");
+    Rc::clone(&shared.0)
+}

@@ -1,0 +1,109 @@
+//! A turn: enter JavaScript, run until no job is left, commit the storage, collect the effects. A turn that breaks
+//! leaves nothing but log lines: what it asked for rests on state that is gone.
+
+use std::rc::Rc;
+
+use rquickjs::{CatchResultExt, CaughtError, Ctx, Function, Result};
+
+use super::budget::cpu_time;
+use super::host::Host;
+use super::{Isolate, errors};
+use crate::effect::{BrokenCause, Effect, Now, Turn, TurnEnd};
+use crate::prelude;
+
+/// Jobs between two looks at the clock: the engine itself looks only inside long ones.
+const JOBS_PER_LOOK: usize = 64;
+
+/// Runs the jobs (microtasks) of a turn.
+pub(crate) struct Jobs(pub(super) Rc<Host>);
+
+impl Jobs {
+    /// Runs jobs, and what waited in front of the input gate, until nothing is left or the turn must stop.
+    pub(crate) fn run(&self, ctx: &Ctx<'_>) -> Result<()> {
+        loop {
+            self.drain(ctx);
+            if self.must_stop() || !self.0.take_resume() {
+                return Ok(());
+            }
+            let resume: Function<'_> = prelude::internals(ctx).get("resume")?;
+            resume.call::<_, ()>(())?;
+        }
+    }
+
+    fn drain(&self, ctx: &Ctx<'_>) {
+        while !self.must_stop() {
+            for _ in 0..JOBS_PER_LOOK {
+                if !ctx.execute_pending_job() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether the turn must stop.
+    pub(super) fn must_stop(&self) -> bool {
+        self.0.budget.must_stop() || self.0.broken().is_some()
+    }
+}
+
+impl Isolate {
+    pub(crate) fn turn(
+        &mut self,
+        now: Now,
+        enter: impl for<'js> FnOnce(&Ctx<'js>, &Jobs) -> Result<()>,
+    ) -> Turn {
+        if let Some(cause) = &self.broken {
+            return Turn { effects: Vec::new(), end: TurnEnd::Broken(cause.clone()) };
+        }
+        let began = cpu_time();
+        self.host.enter(now);
+        self.budget.arm(self.host.limits.turn);
+        let host = Rc::clone(&self.host);
+        self.context.with(|ctx| {
+            let entered = enter(&ctx, &Jobs(Rc::clone(&host))).catch(&ctx);
+            if let Err(error) = entered {
+                host.break_with(cause(&host, &error));
+            }
+        });
+        self.budget.disarm();
+        if let Some(event) = host.event() {
+            self.budget.charge(event, cpu_time().saturating_sub(began), host.limits.event);
+        }
+        self.end()
+    }
+
+    fn end(&mut self) -> Turn {
+        if self.budget.is_exceeded() {
+            self.host.break_with(BrokenCause::CpuExceeded);
+        }
+        if let Some(storage) = self.host.storage() {
+            if self.host.broken().is_some() {
+                storage.abandon_turn();
+            } else if let Err(reason) = storage.commit_turn() {
+                self.host.break_with(BrokenCause::StorageFailed(reason));
+            }
+        }
+        self.host.log.borrow_mut().leave(&self.host);
+        let mut effects = self.host.take_effects();
+        let end = match self.host.broken() {
+            None => TurnEnd::Ok,
+            Some(cause) => {
+                effects.retain(|effect| matches!(effect, Effect::Log { .. }));
+                self.broken = Some(cause.clone());
+                TurnEnd::Broken(cause)
+            }
+        };
+        Turn { effects, end }
+    }
+}
+
+/// Why an entry of ours threw: they catch what handlers throw, so it is a limit, or a fault of ours.
+fn cause(host: &Host, error: &CaughtError<'_>) -> BrokenCause {
+    if host.budget.is_exceeded() {
+        BrokenCause::CpuExceeded
+    } else if errors::is_out_of_memory(error) {
+        BrokenCause::MemoryExceeded
+    } else {
+        BrokenCause::Internal(error.to_string())
+    }
+}
