@@ -8,23 +8,32 @@ use holdfast_types::Millis;
 use rquickjs::{Context, Runtime};
 
 use crate::application::Application;
-use crate::effect::{BrokenCause, Now, OpAnswer, OpId, StartError, Turn};
+use crate::effect::{BrokenCause, EventCall, EventId, Now, OpAnswer, OpId, StartError, Turn};
 
 pub(crate) mod budget;
 pub(crate) mod console;
 mod errors;
+pub(crate) mod events;
 pub(crate) mod host;
+pub(crate) mod kind;
 mod limits;
 pub(crate) mod modules;
+pub(crate) mod objects;
 pub(crate) mod ops;
 mod start;
 pub(crate) mod timers;
 mod turn;
 
 #[cfg(test)]
+mod drop_tests;
+#[cfg(test)]
+mod limits_tests;
+#[cfg(test)]
 mod tests;
 
+pub use kind::{IsolateKind, Object};
 pub use limits::Limits;
+pub use objects::{id_from_name, is_id_of};
 
 use budget::Budget;
 use host::Host;
@@ -44,8 +53,30 @@ impl Isolate {
     ///
     /// # Errors
     /// [`StartError`]: the application does not start. Disposition: reject.
-    pub fn new(code: &Arc<Application>, limits: Limits, now: Now) -> Result<Self, StartError> {
-        start::start(code, limits, now)
+    pub fn new(
+        code: &Arc<Application>,
+        kind: IsolateKind,
+        limits: Limits,
+        now: Now,
+    ) -> Result<Self, StartError> {
+        start::start(code, kind, limits, now)
+    }
+
+    /// Begins an event. It may wait in front of the input gate, and others may begin before it is done.
+    ///
+    /// # Panics
+    /// When the number was used before.
+    pub fn dispatch(&mut self, now: Now, event: EventId, call: EventCall) -> Turn {
+        self.turn(now, |ctx, jobs| {
+            events::begin(ctx, event, call)?;
+            jobs.run(ctx)
+        })
+    }
+
+    /// Whether nothing is under way: no event, no timer, no operation.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.host.has_no_event() && self.next_deadline().is_none() && self.host.ops.borrow().is_empty()
     }
 
     /// Fires the timers that are due.

@@ -19,4 +19,4 @@ pub use effect::{
     JsError, LogLevel, Now, Op, OpAnswer, OpId, OutgoingBody, OutgoingBodyId, OutgoingCall, OutgoingRequest,
     OutgoingResponse, Redirect, StartError, Turn, TurnEnd,
 };
-pub use isolate::{Isolate, Limits};
+pub use isolate::{Isolate, IsolateKind, Limits, Object, id_from_name, is_id_of};

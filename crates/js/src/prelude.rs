@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use rquickjs::{CatchResultExt, Context, Ctx, Exception, Function, Object, Result, Runtime, Value};
 
 use crate::foreign::{Bytecode, Shared};
-use crate::isolate::{console, ops, timers};
+use crate::isolate::{console, events, objects, ops, timers};
 
 mod core_part;
 
@@ -31,6 +31,7 @@ static PARTS: &[&Part] = &[
     &ops::PART,
     &timers::PART,
     &console::PART,
+    &events::PART,
     &crate::web::streams::PART,
     &crate::web::streams::WRITABLE_PART,
     &crate::web::streams::TRANSFORMS_PART,
@@ -38,7 +39,7 @@ static PARTS: &[&Part] = &[
     &crate::web::crypto::SUBTLE_PART,
 ];
 /// Parts without globals that other parts ask for with `internals.load`.
-static ON_DEMAND: &[&Part] = &[&console::INSPECT];
+static ON_DEMAND: &[&Part] = &[&console::INSPECT, &objects::PART];
 
 /// A part that has no Rust functions.
 pub(crate) fn no_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {

@@ -9,8 +9,10 @@ use holdfast_types::Millis;
 use rquickjs::{CatchResultExt, Function, Object, Value};
 
 use crate::effect::{Effect, LogLevel, Now, Turn, TurnEnd};
-use crate::isolate::{Isolate, Limits};
+use crate::isolate::{Isolate, IsolateKind, Limits};
 use crate::{Application, SourceKind, prelude};
+
+pub(crate) mod world;
 
 const BEGIN: &str = "(body => {
   const outcome = [];
@@ -103,7 +105,7 @@ pub(crate) fn outcome(body: &str) -> Outcome {
 }
 
 fn isolate() -> Isolate {
-    Isolate::new(&Arc::new(application("")), limits(), at(0)).unwrap()
+    Isolate::new(&Arc::new(application("")), IsolateKind::Worker, limits(), at(0)).unwrap()
 }
 
 fn run_in(isolate: &mut Isolate, body: &str) -> Outcome {

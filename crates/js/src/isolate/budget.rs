@@ -21,6 +21,8 @@ pub(super) fn cpu_time() -> Duration {
 pub(crate) struct Budget {
     deadline: Cell<Option<Duration>>,
     exceeded: Cell<bool>,
+    /// The isolate is broken for another reason.
+    stopped: Cell<bool>,
     used: RefCell<HashMap<EventId, Duration>>,
 }
 
@@ -41,7 +43,12 @@ impl Budget {
         if late {
             self.exceeded.set(true);
         }
-        self.exceeded.get()
+        self.exceeded.get() || self.stopped.get()
+    }
+
+    /// Stops whatever runs: the isolate is broken.
+    pub(crate) fn stop(&self) {
+        self.stopped.set(true);
     }
 
     /// Whether a turn or an event has used more than it may.

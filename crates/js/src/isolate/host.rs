@@ -2,6 +2,7 @@
 //! of the engine: a runtime that is dropped while one is alive ends the process.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,6 +11,7 @@ use rquickjs::Ctx;
 
 use super::budget::Budget;
 use super::console::LogLines;
+use super::kind::IsolateKind;
 use super::limits::Limits;
 use super::ops::Ops;
 use super::timers::Timers;
@@ -32,15 +34,20 @@ pub(crate) trait TurnStorage {
 /// The Rust side of an isolate.
 pub(crate) struct Host {
     pub(crate) code: Arc<Application>,
+    pub(crate) kind: IsolateKind,
     pub(crate) limits: Limits,
     pub(crate) budget: Rc<Budget>,
     pub(crate) timers: RefCell<Timers>,
     pub(crate) ops: RefCell<Ops>,
     pub(crate) log: RefCell<LogLines>,
     effects: RefCell<Vec<Effect>>,
+    /// The events that are not done.
+    events: RefCell<BTreeSet<EventId>>,
     /// The event that runs, if one does.
     event: Cell<Option<EventId>>,
     broken: RefCell<Option<BrokenCause>>,
+    /// A promise was rejected that nothing waited for.
+    rejections: Cell<bool>,
     /// The input gate was opened, and events wait in front of it.
     resume: Cell<bool>,
     storage: RefCell<Option<Rc<dyn TurnStorage>>>,
@@ -52,17 +59,26 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub(crate) fn new(code: &Arc<Application>, limits: Limits, now: Now, budget: &Rc<Budget>) -> Rc<Self> {
+    pub(crate) fn new(
+        code: &Arc<Application>,
+        kind: IsolateKind,
+        limits: Limits,
+        now: Now,
+        budget: &Rc<Budget>,
+    ) -> Rc<Self> {
         Rc::new(Self {
             code: Arc::clone(code),
+            kind,
             limits,
             budget: Rc::clone(budget),
             timers: RefCell::default(),
             ops: RefCell::default(),
             log: RefCell::default(),
             effects: RefCell::default(),
+            events: RefCell::default(),
             event: Cell::default(),
             broken: RefCell::default(),
+            rejections: Cell::default(),
             resume: Cell::default(),
             storage: RefCell::default(),
             started: now,
@@ -118,6 +134,33 @@ impl Host {
         self.event.set(event);
     }
 
+    /// An event begins.
+    pub(crate) fn begin_event(&self, event: EventId) {
+        assert!(self.events.borrow_mut().insert(event), "the embedder uses an event's number once");
+    }
+
+    /// All of an event has ended.
+    pub(crate) fn end_event(&self, event: EventId) {
+        assert!(self.events.borrow_mut().remove(&event), "an event ends once");
+        self.budget.forget(event);
+        self.emit(Effect::Done { event });
+    }
+
+    /// Whether no event is under way.
+    pub(crate) fn has_no_event(&self) -> bool {
+        self.events.borrow().is_empty()
+    }
+
+    /// A promise was rejected that nothing waits for.
+    pub(crate) fn note_rejection(&self) {
+        self.rejections.set(true);
+    }
+
+    /// Whether there are rejections to report.
+    pub(crate) fn take_rejections(&self) -> bool {
+        self.rejections.take()
+    }
+
     /// The input gate was opened: what waits in front of it is entered once no job is left.
     pub(crate) fn resume_soon(&self) {
         self.resume.set(true);
@@ -130,6 +173,7 @@ impl Host {
 
     /// Breaks the isolate: the turn ends at the next chance, and its effects do not leave. The first cause stays.
     pub(crate) fn break_with(&self, cause: BrokenCause) {
+        self.budget.stop();
         self.broken.borrow_mut().get_or_insert(cause);
     }
 

@@ -1,20 +1,21 @@
 // How code is entered: the scope that a callback belongs to, the input gate in front of it, and the promises of
-// operations. A scope is what one event may use: { event: its number or 0, … }; the part `events` adds to it.
+// operations. A scope is { event, section }: the event it belongs to (number 0: none), and the part of the object's
+// life with the gate closed that it was started in.
 export default function (native, internals) {
   // Work that belongs to no event: the modules as they load.
-  const outside = { event: 0 };
+  const outside = { event: { number: 0, holds: 0 }, section: null };
   let current = outside;
 
-  /** The scope that runs. */
-  internals.scope = () => current;
-
-  // The input gate. While `holder` is a scope, only what was started within it is entered; the rest waits in order.
+  // The input gate. While `holder` is a section, only what was started within it is entered; the rest waits in order.
   let holder = null;
   const waiting = [];
 
+  /** The scope of what is started now. With the gate closed nothing runs but what belongs to its holder. */
+  internals.scope = () => (current.section === holder ? current : { event: current.event, section: holder });
+
   function run(scope, callback) {
     current = scope;
-    native.setEvent(scope.event);
+    native.setEvent(scope.event.number);
     try {
       callback();
     } catch (error) {
@@ -28,24 +29,18 @@ export default function (native, internals) {
     else run(scope, callback);
   };
 
-  /** Closes the gate for all but what begins within `section`, which runs from here on. */
-  internals.closeGate = section => {
+  /** Gives the gate to a section, or opens it for all with null. Answers who held it. */
+  internals.holdGate = section => {
+    const before = holder;
     holder = section;
-    current = { ...current, section, __proto__: null };
-    return current;
-  };
-
-  /** Opens the gate; what waits is entered one by one, each with the jobs of the one before done. */
-  internals.openGate = (scope, outer) => {
-    holder = outer;
-    current = scope;
     if (waiting.length > 0) native.resumeSoon();
+    return before;
   };
 
-  /** Called by the host when no job is left and the gate was opened. */
+  /** Called by the host when no job is left and the gate was opened: enters the first that may. */
   internals.resume = () => {
-    const index = waiting.findIndex(({ scope }) => holder === null || scope.section === holder);
-    if (index < 0) return;
+    const index = holder === null ? 0 : waiting.findIndex(({ scope }) => scope.section === holder);
+    if (index < 0 || index >= waiting.length) return;
     const [{ scope, callback }] = waiting.splice(index, 1);
     run(scope, callback);
     if (waiting.length > 0) native.resumeSoon();
@@ -55,7 +50,7 @@ export default function (native, internals) {
 
   /** The promise of an operation that a native has started. */
   internals.wait = op => new Promise((resolve, reject) => {
-    pending.set(op, { resolve, reject, scope: current });
+    pending.set(op, { resolve, reject, scope: internals.scope() });
   });
 
   /** Stops an operation: its promise is rejected with `reason`. */
@@ -68,12 +63,28 @@ export default function (native, internals) {
   };
 
   /** Stops what an event that is done still waits for: its promises stay as they are, for ever. */
-  internals.cancelAllOf = isOver => {
+  internals.cancelAllOf = event => {
     for (const [op, { scope }] of pending) {
-      if (!isOver(scope)) continue;
+      if (scope.event !== event) continue;
       pending.delete(op);
       native.cancel(op);
     }
+  };
+
+  // Promises that were rejected while nothing waited for them.
+  const rejected = new Map();
+
+  /** Called by the host when a promise is rejected that nothing waits for, and when something does after all. */
+  internals.onRejection = (promise, reason, isHandled) => {
+    if (isHandled) rejected.delete(promise);
+    else rejected.set(promise, reason);
+  };
+
+  /** Called by the host when no job is left. */
+  internals.reportRejections = () => {
+    const reasons = [...rejected.values()];
+    rejected.clear();
+    for (const reason of reasons) internals.reportError(reason, 'Uncaught (in promise)');
   };
 
   const errors = { Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError };

@@ -111,6 +111,16 @@ pub(super) fn body_to_js<'js>(ctx: &Ctx<'js>, body: &IncomingBody) -> Result<Val
     }
 }
 
+/// Fields as names and values in turn; a name that comes several times is there several times.
+pub(super) fn flat_headers_to_js<'js>(ctx: &Ctx<'js>, headers: &http::HeaderMap) -> Result<Array<'js>> {
+    let flat = Array::new(ctx.clone())?;
+    for (index, (name, value)) in headers.iter().enumerate() {
+        flat.set(2 * index, name.as_str())?;
+        flat.set(2 * index + 1, &*String::from_utf8_lossy(value.as_bytes()))?;
+    }
+    Ok(flat)
+}
+
 /// Fields as pairs; a name that comes several times has several pairs.
 pub(super) fn headers_to_js<'js>(ctx: &Ctx<'js>, headers: &http::HeaderMap) -> Result<Array<'js>> {
     let pairs = Array::new(ctx.clone())?;

@@ -4,20 +4,26 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use rquickjs::promise::PromiseState;
-use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Module, Object, Promise, Runtime};
+use rquickjs::{CatchResultExt, CaughtError, Context, Ctx, Module, Object, Promise, Runtime, Value};
 
 use super::budget::Budget;
 use super::host::Host;
+use super::kind::IsolateKind;
 use super::limits::Limits;
 use super::modules::Modules;
-use super::turn::Jobs;
+use super::turn::{Jobs, track_rejection};
 use super::{Isolate, errors};
 use crate::application::Application;
 use crate::effect::{BrokenCause, JsError, Now, StartError};
 use crate::foreign::Shared;
 use crate::prelude;
 
-pub(super) fn start(code: &Arc<Application>, limits: Limits, now: Now) -> Result<Isolate, StartError> {
+pub(super) fn start(
+    code: &Arc<Application>,
+    kind: IsolateKind,
+    limits: Limits,
+    now: Now,
+) -> Result<Isolate, StartError> {
     code.compile().map_err(StartError::Threw)?;
     let no_memory = |_| StartError::Exceeded(BrokenCause::MemoryExceeded);
     let runtime = Runtime::new().map_err(no_memory)?;
@@ -28,7 +34,10 @@ pub(super) fn start(code: &Arc<Application>, limits: Limits, now: Now) -> Result
     runtime.set_interrupt_handler(Some(Box::new(move || clock.must_stop())));
     let context = Context::full(&runtime).map_err(no_memory)?;
     runtime.set_loader(Modules(Arc::clone(code)), Modules(Arc::clone(code)));
-    let host = Host::new(code, limits, now, &budget);
+    let host = Host::new(code, kind, limits, now, &budget);
+    runtime.set_host_promise_rejection_tracker(Some(Box::new(|ctx, promise, reason, is_handled| {
+        track_rejection(&ctx, promise, reason, is_handled);
+    })));
     budget.arm(limits.start);
     let loaded = context.with(|ctx| load(&ctx, &host));
     budget.disarm();
@@ -44,6 +53,12 @@ fn load(ctx: &Ctx<'_>, host: &Rc<Host>) -> Result<(), StartError> {
     assert!(matches!(stored, Ok(None)), "a new context has no user data");
     prelude::install(ctx).catch(ctx).map_err(thrown)?;
     let namespace = import(ctx, host)?;
+    if let IsolateKind::Object(object) = &host.kind {
+        let class: Value<'_> = namespace.get(object.class.as_str()).catch(ctx).map_err(thrown)?;
+        if !class.is_constructor() {
+            return Err(StartError::NoClass(object.class.clone()));
+        }
+    }
     prelude::internals(ctx).set("main", namespace).catch(ctx).map_err(thrown)
 }
 

@@ -1,18 +1,19 @@
 //! How an isolate begins and goes on: modules, timers, console.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::testing::{application, at, fails, logs, run};
-use crate::{Application, Effect, Isolate, Limits, SourceKind, StartError};
+use crate::testing::{application, at, fails, limits, logs, run};
+use crate::{Application, Effect, Isolate, IsolateKind, Limits, SourceKind, StartError};
 
 fn start(modules: &[(&str, SourceKind, &str)]) -> Result<Isolate, StartError> {
     let modules = modules
         .iter()
         .map(|(name, kind, text)| ((*name).to_owned(), *kind, Bytes::copy_from_slice(text.as_bytes())));
     let code = Application::new("v1", "main.js", modules).unwrap();
-    Isolate::new(&Arc::new(code), Limits::default(), at(0))
+    Isolate::new(&Arc::new(code), IsolateKind::Worker, limits(), at(0))
 }
 
 /// The text of the first line that the modules log.
@@ -78,7 +79,9 @@ fn an_application_that_does_not_start_says_why() {
         start(&[("main.js", SourceKind::EsModule, "await new Promise(() => {});")]).err(),
         Some(StartError::NeverEnds)
     );
-    let endless = text(&[("main.js", SourceKind::EsModule, "for (;;);")]);
+    let code = Arc::new(application("for (;;);"));
+    let limits = Limits { start: Duration::from_millis(200), ..limits() };
+    let endless = Isolate::new(&code, IsolateKind::Worker, limits, at(0)).err().unwrap().to_string();
     assert!(endless.contains("exceeded its CPU time limit"), "{endless}");
 }
 
@@ -86,7 +89,7 @@ fn an_application_that_does_not_start_says_why() {
 fn an_application_is_compiled_once_and_runs_in_every_isolate() {
     let code = Arc::new(application("console.log(typeof main, import.meta.main); function main() {}"));
     for _ in 0..3 {
-        let turn = Isolate::new(&code, Limits::default(), at(0)).unwrap().wake(at(0));
+        let turn = Isolate::new(&code, IsolateKind::Worker, limits(), at(0)).unwrap().wake(at(0));
         assert!(
             matches!(&turn.effects[..], [Effect::Log { text, .. }] if text.starts_with("function")),
             "{turn:?}"
@@ -154,6 +157,15 @@ fn what_a_timer_or_a_microtask_throws_is_logged_and_nothing_else_stops() {
     assert!(lines[0].starts_with("Uncaught TypeError: micro\n"), "{lines:?}");
     assert!(lines[1].starts_with("Uncaught RangeError: timer\n"), "{lines:?}");
     assert_eq!(lines[2], "on");
+}
+
+#[test]
+fn a_rejection_that_nothing_waits_for_is_logged_once() {
+    let lines = logs(
+        "Promise.reject(new Error('lost')); const kept = Promise.reject(1); kept.catch(() => {});
+        await scheduler.wait(1); await scheduler.wait(1);",
+    );
+    assert!(lines.len() == 1 && lines[0].starts_with("Uncaught (in promise) Error: lost\n"), "{lines:?}");
 }
 
 #[test]

@@ -21,9 +21,9 @@ export default function (native, internals) {
   internals.clearTimer = clearTimer;
 
   /** Drops the timers of an event that is done. */
-  internals.clearTimersOf = scope => {
+  internals.clearTimersOf = event => {
     for (const [id, timer] of timers) {
-      if (timer.scope === scope) clearTimer(id);
+      if (timer.scope.event === event) clearTimer(id);
     }
   };
 

@@ -3,10 +3,10 @@
 
 use std::rc::Rc;
 
-use rquickjs::{CatchResultExt, CaughtError, Ctx, Function, Result};
+use rquickjs::{CatchResultExt, CaughtError, Ctx, Function, Result, Value};
 
 use super::budget::cpu_time;
-use super::host::Host;
+use super::host::{Host, host};
 use super::{Isolate, errors};
 use crate::effect::{BrokenCause, Effect, Now, Turn, TurnEnd};
 use crate::prelude;
@@ -22,11 +22,16 @@ impl Jobs {
     pub(crate) fn run(&self, ctx: &Ctx<'_>) -> Result<()> {
         loop {
             self.drain(ctx);
-            if self.must_stop() || !self.0.take_resume() {
+            if self.must_stop() {
                 return Ok(());
             }
-            let resume: Function<'_> = prelude::internals(ctx).get("resume")?;
-            resume.call::<_, ()>(())?;
+            if self.0.take_rejections() {
+                call(ctx, "reportRejections")?;
+            } else if self.0.take_resume() {
+                call(ctx, "resume")?;
+            } else {
+                return Ok(());
+            }
         }
     }
 
@@ -42,8 +47,28 @@ impl Jobs {
 
     /// Whether the turn must stop.
     pub(super) fn must_stop(&self) -> bool {
-        self.0.budget.must_stop() || self.0.broken().is_some()
+        self.0.budget.must_stop()
     }
+}
+
+fn call(ctx: &Ctx<'_>, entry: &str) -> Result<()> {
+    prelude::internals(ctx).get::<_, Function<'_>>(entry)?.call(())
+}
+
+/// Notes a promise that was rejected while nothing waited for it, or that something waits for after all.
+pub(super) fn track_rejection<'js>(
+    ctx: &Ctx<'js>,
+    promise: Value<'js>,
+    reason: Value<'js>,
+    is_handled: bool,
+) {
+    let track = || -> Result<()> {
+        let entry: Function<'js> = prelude::internals(ctx).get("onRejection")?;
+        entry.call((promise, reason, is_handled))
+    };
+    host(ctx).note_rejection();
+    // Without the memory to note it, or the time, the turn has other troubles than an untold rejection.
+    let _ = track().catch(ctx);
 }
 
 impl Isolate {

@@ -1,0 +1,352 @@
+// Events: how the handlers of a Worker and of a Durable Object are called, and what they get: env, ctx, the classes of
+// `cloudflare:workers`.
+export default function (native, internals) {
+  const notYet = what => new Error(`${what} is not supported yet.`);
+  internals.notYet = notYet;
+
+  // ---- What `cloudflare:workers` exports.
+
+  class WorkerEntrypoint {
+    constructor(ctx, env) {
+      this.ctx = ctx;
+      this.env = env;
+    }
+  }
+  class DurableObject {
+    constructor(ctx, env) {
+      this.ctx = ctx;
+      this.env = env;
+    }
+  }
+  class RpcTarget {}
+  class WorkflowEntrypoint {
+    constructor() {
+      throw notYet('WorkflowEntrypoint');
+    }
+  }
+
+  // ---- The life of an event: it is done when nothing holds it any more.
+
+  function hold(event) {
+    event.holds += 1;
+  }
+
+  function release(event) {
+    event.holds -= 1;
+    if (event.holds > 0 || event.number === 0) return;
+    native.done(event.number);
+    // A Durable Object goes on after its events; what a Worker leaves behind ends with its event.
+    if (native.className === undefined) {
+      internals.clearTimersOf(event);
+      internals.cancelAllOf(event);
+    }
+  }
+
+  function waitUntil(event, promise) {
+    hold(event);
+    Promise.resolve(promise).then(
+      () => release(event),
+      error => {
+        internals.reportError(error, 'Uncaught (in waitUntil)');
+        release(event);
+      });
+  }
+
+  const told = (name, message, stack, retryable, overloaded) => ({
+    name: `${name}`.toWellFormed(), message: `${message}`.toWellFormed(), stack: stack.toWellFormed(), retryable, overloaded,
+  });
+
+  /** What a host is told of what was thrown, whatever that is. All texts are well-formed. */
+  function describe(error) {
+    try {
+      if (error instanceof Error || typeof error?.message === 'string') {
+        const stack = typeof error.stack === 'string' ? error.stack.trimEnd() : '';
+        return told(error.name, error.message, stack, error.retryable === true, error.overloaded === true);
+      }
+      return told('Error', error, '', false, false);
+    } catch {
+      return told('Error', 'an error that cannot be shown', '', false, false);
+    }
+  }
+
+  class ExecutionContext {
+    #event;
+    constructor(key, event) {
+      if (key !== internals) throw new TypeError('Illegal constructor');
+      this.#event = event;
+    }
+    waitUntil(promise) {
+      waitUntil(this.#event, promise);
+    }
+    passThroughOnException() {
+      this.#event.passThrough = true;
+    }
+    get props() {
+      void this.#event;
+      return {};
+    }
+    get exports() {
+      throw notYet('ctx.exports');
+    }
+  }
+  internals.define(ExecutionContext.prototype, { [Symbol.toStringTag]: 'ExecutionContext' });
+
+  // ---- Handlers.
+
+  function entrypointOf(name) {
+    const entry = internals.main[name];
+    if (entry === undefined) throw new TypeError(`The Worker does not export "${name}".`);
+    return entry;
+  }
+
+  const isClassOf = (entry, Base) => typeof entry === 'function' && entry.prototype instanceof Base;
+
+  async function callWorkerFetch(event, name, request) {
+    const entry = entrypointOf(name);
+    const ctx = new ExecutionContext(internals, event);
+    if (isClassOf(entry, WorkerEntrypoint)) {
+      const instance = new entry(ctx, internals.env);
+      return await checked(fetchOf(instance).call(instance, request));
+    }
+    return await checked(fetchOf(entry).call(entry, request, internals.env, ctx));
+  }
+
+  function fetchOf(handler) {
+    const { fetch } = handler;
+    if (typeof fetch !== 'function') throw new Error('Handler does not export a fetch() function.');
+    return fetch;
+  }
+
+  async function checked(promise) {
+    const response = await promise;
+    if (!internals.isResponse(response)) {
+      throw new TypeError("Incorrect type for Promise: the Promise did not resolve to 'Response'.");
+    }
+    return response;
+  }
+
+  const RESERVED = ['alarm', 'connect', 'constructor', 'dup', 'fetch', 'webSocketClose', 'webSocketError', 'webSocketMessage'];
+
+  /** The method `name` of a receiver: of its classes' prototypes alone, never its own property. */
+  function methodOf(receiver, name) {
+    if (RESERVED.includes(name)) throw new TypeError(`'${name}' is a reserved method and cannot be called over RPC.`);
+    for (let at = Object.getPrototypeOf(receiver); at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
+      const property = Object.getOwnPropertyDescriptor(at, name);
+      if (property === undefined) continue;
+      const method = property.get ? property.get.call(receiver) : property.value;
+      if (typeof method === 'function') return method;
+      throw new TypeError(`"${name}" is not a function.`);
+    }
+    throw new TypeError(`The RPC receiver does not implement the method "${name}".`);
+  }
+
+  async function callWorkerMethod(event, name, method, args) {
+    const entry = entrypointOf(name);
+    if (!isClassOf(entry, WorkerEntrypoint)) {
+      throw new TypeError('The receiving Worker does not allow its methods to be called over RPC: its entrypoint does not extend `WorkerEntrypoint`.');
+    }
+    const instance = new entry(new ExecutionContext(internals, event), internals.env);
+    return await methodOf(instance, method).apply(instance, args);
+  }
+
+  // ---- The Durable Object of this isolate.
+
+  let instance;
+  let isConstructing = false;
+  // The sections that the constructor asked for come one after the other.
+  let lastSection = null;
+  const SECTION_MS_MAX = 30_000;
+
+  function runSection(callback) {
+    const section = {};
+    const outer = internals.holdGate(section);
+    const timer = internals.startTimer(() => native.breakGate(describe(new Error(
+      'A call to blockConcurrencyWhile() in a Durable Object waited for too long. The call was canceled and the Durable Object was reset.'))),
+    SECTION_MS_MAX, false);
+    return Promise.resolve().then(callback).then(
+      value => {
+        internals.clearTimer(timer);
+        internals.holdGate(outer);
+        return value;
+      },
+      error => {
+        native.breakGate(describe(error));
+        throw error;
+      });
+  }
+
+  class DurableObjectState {
+    #id;
+    #storage;
+    constructor(key, id) {
+      if (key !== internals) throw new TypeError('Illegal constructor');
+      this.#id = id;
+    }
+    get id() {
+      return this.#id;
+    }
+    get storage() {
+      if (this.#storage === undefined) {
+        if (internals.makeStorage === undefined) throw notYet('ctx.storage');
+        this.#storage = internals.makeStorage();
+      }
+      return this.#storage;
+    }
+    get props() {
+      void this.#id;
+      return {};
+    }
+    get exports() {
+      throw notYet('ctx.exports');
+    }
+    waitUntil(promise) {
+      void this.#id;
+      waitUntil(internals.scope().event, promise);
+    }
+    blockConcurrencyWhile(callback) {
+      void this.#id;
+      if (typeof callback !== 'function') {
+        throw new TypeError("Failed to execute 'blockConcurrencyWhile' on 'DurableObjectState': parameter 1 is not of type 'function'.");
+      }
+      if (isConstructing && lastSection !== null) lastSection = lastSection.then(() => runSection(callback));
+      else lastSection = runSection(callback);
+      return lastSection;
+    }
+    abort(reason = undefined) {
+      void this.#id;
+      const error = reason === undefined ? new Error('Application called abort() to reset Durable Object.') : new Error(`${reason}`);
+      native.abort(describe(error));
+      throw error;
+    }
+  }
+  const stateMethodsMissing = ['acceptWebSocket', 'getWebSockets', 'setWebSocketAutoResponse', 'getWebSocketAutoResponse',
+    'getWebSocketAutoResponseTimestamp', 'setHibernatableWebSocketEventTimeout', 'getHibernatableWebSocketEventTimeout', 'getTags'];
+  for (const name of stateMethodsMissing) {
+    internals.define(DurableObjectState.prototype, { [name]() { throw notYet(`ctx.${name}`); } });
+  }
+  internals.define(DurableObjectState.prototype, { [Symbol.toStringTag]: 'DurableObjectState' });
+
+  function construct() {
+    const Class = internals.main[native.className];
+    internals.load('objects');
+    const state = new DurableObjectState(internals, internals.ownId());
+    isConstructing = true;
+    try {
+      instance = new Class(state, internals.env);
+    } catch (error) {
+      native.breakConstructor(describe(error));
+      throw error;
+    } finally {
+      isConstructing = false;
+    }
+  }
+
+  function callObjectMethod(name, args) {
+    if (!(instance instanceof DurableObject)) {
+      throw new TypeError("The receiving Durable Object does not support RPC, because its class was not declared with `extends DurableObject`. In order to enable RPC, make sure your class extends the special class `DurableObject`, which can be imported from the module \"cloudflare:workers\".");
+    }
+    return methodOf(instance, name).apply(instance, args);
+  }
+
+  // ---- Events from the host.
+
+  function requestOf({ method, url, headers, body, cf }) {
+    internals.load('request');
+    internals.load('response');
+    internals.load('outgoing');
+    const content = internals.incomingSource(body);
+    return internals.incomingRequest({
+      method, url, headers, signal: undefined, cf: cf === undefined ? undefined : JSON.parse(cf),
+      body: content === null ? null : content instanceof Uint8Array ? internals.bodyOfBytes(content) : internals.bodyOfSource(content),
+    });
+  }
+
+  function respond(event, response) {
+    const { status, statusText, headers, body } = internals.responseState(response);
+    if (status < 200) throw new TypeError(`A handler cannot answer with status ${status}.`);
+    const flat = internals.flatHeaders(headers);
+    hold(event);
+    const content = internals.sendBody(internals.takeBody(body), () => release(event));
+    native.respond(event.number, status, statusText, flat, content);
+  }
+
+  async function answerFetch(event, call) {
+    const request = requestOf(call);
+    const response = native.className === undefined
+      ? await callWorkerFetch(event, 'default', request)
+      : await checked(fetchOf(instance).call(instance, request));
+    respond(event, response);
+  }
+
+  async function answerMethod(event, { method, args }) {
+    internals.load('clone');
+    const given = internals.deserialize(args);
+    const value = native.className === undefined
+      ? await callWorkerMethod(event, 'default', method, given)
+      : await callObjectMethod(method, given);
+    native.returned(event.number, internals.serialize(value));
+  }
+
+  async function answer(event, call) {
+    try {
+      if (call.args === undefined) await answerFetch(event, call);
+      else await answerMethod(event, call);
+    } catch (error) {
+      native.fail(event.number, describe(error), event.passThrough === true);
+    }
+    release(event);
+  }
+
+  /** Called by the host with a new event. */
+  internals.begin = (number, call) => {
+    const scope = { event: { number, holds: 1, passThrough: false }, section: null };
+    internals.enter(scope, () => {
+      if (native.className !== undefined && instance === undefined) construct();
+      // The constructor may have closed the gate: then the event waits in front of it.
+      internals.enter(scope, () => void answer(scope.event, call));
+    });
+  };
+
+  // ---- The Worker of this application, called from within: it runs here, as a part of the event that calls.
+
+  function copyOf(value) {
+    internals.load('clone');
+    return internals.deserialize(internals.serialize(value));
+  }
+
+  internals.makeSelfService = entrypoint => internals.makeStub({
+    fetch: async (input, init) => {
+      internals.load('request');
+      internals.load('response');
+      return await callWorkerFetch(internals.scope().event, entrypoint, new internals.Request(input, init));
+    },
+    call: async (method, args) => copyOf(await callWorkerMethod(internals.scope().event, entrypoint, method, copyOf(args))),
+  });
+
+  // ---- env, made before any module runs.
+
+  const env = {};
+  for (const [name, kind, value] of native.bindings) {
+    if (kind === 'text') env[name] = value;
+    else if (kind === 'json') env[name] = JSON.parse(value);
+    else {
+      internals.load('objects');
+      env[name] = kind === 'objects' ? internals.makeNamespace(value) : internals.makeSelfService(value);
+    }
+  }
+  internals.env = env;
+
+  internals.workers = {
+    DurableObject, RpcTarget, WorkerEntrypoint, WorkflowEntrypoint, env,
+    waitUntil: promise => waitUntil(internals.scope().event, promise),
+  };
+
+  // ---- Globals of Cloudflare's that are missing say so when they are used.
+
+  const missing = {};
+  for (const name of ['WebSocketPair', 'WebSocket', 'HTMLRewriter', 'EventSource', 'BroadcastChannel', 'MessageChannel']) {
+    missing[name] = { [name]: class { constructor() { throw notYet(name); } } }[name];
+  }
+  const cache = () => { throw notYet('caches'); };
+  return { ...missing, caches: { get default() { return cache(); }, open: cache } };
+}

@@ -1,0 +1,167 @@
+//! Events: their calls on the way in, and their answers on the way out. What lies between is in `events.js`.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use rquickjs::function::Func;
+use rquickjs::{Ctx, Exception, Function, Object, Result, TypedArray, Value};
+
+use super::host::host;
+use super::kind::IsolateKind;
+use super::ops;
+use crate::application::Binding;
+use crate::buffers;
+use crate::effect::{
+    BrokenCause, Effect, EventCall, EventId, IncomingRequest, JsError, OutgoingBody, OutgoingBodyId,
+    OutgoingResponse,
+};
+use crate::prelude::{self, Part};
+
+pub(crate) const PART: Part =
+    Part { name: "events", source: include_str!("events.js"), natives, globals: &[] };
+
+fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let native = Object::new(ctx.clone())?;
+    native.set("respond", Func::from(respond))?;
+    native.set("returned", Func::from(returned))?;
+    native.set("fail", Func::from(fail))?;
+    native.set("done", Func::from(done))?;
+    native.set("abort", Func::from(abort))?;
+    native.set("breakConstructor", Func::from(break_constructor))?;
+    native.set("breakGate", Func::from(break_gate))?;
+    native.set("bindings", bindings(ctx)?)?;
+    if let IsolateKind::Object(object) = &host(ctx).kind {
+        native.set("className", object.class.as_str())?;
+    }
+    Ok(native)
+}
+
+fn bindings<'js>(ctx: &Ctx<'js>) -> Result<Vec<Vec<String>>> {
+    let one = |(name, binding): (&str, &Binding)| {
+        let (kind, value) = match binding {
+            Binding::Text(value) => ("text", value.as_str()),
+            Binding::Json(value) => ("json", value.as_str()),
+            Binding::ObjectNamespace { class } => ("objects", class.as_str()),
+            Binding::SelfService { entrypoint } => ("service", entrypoint.as_deref().unwrap_or("default")),
+        };
+        vec![name.to_owned(), kind.to_owned(), value.to_owned()]
+    };
+    Ok(host(ctx).code.bindings().map(one).collect())
+}
+
+/// Enters JavaScript with a new event.
+pub(super) fn begin(ctx: &Ctx<'_>, event: EventId, call: EventCall) -> Result<()> {
+    host(ctx).begin_event(event);
+    let object = match call {
+        EventCall::Fetch(request) => request_to_js(ctx, request)?,
+        EventCall::Rpc { method, args } => {
+            let object = Object::new(ctx.clone())?;
+            object.set("method", method)?;
+            object.set("args", ops::bytes_to_js(ctx, &args)?)?;
+            object
+        }
+    };
+    let begin: Function<'_> = prelude::internals(ctx).get("begin")?;
+    begin.call((event.get(), object))
+}
+
+fn request_to_js<'js>(ctx: &Ctx<'js>, request: IncomingRequest) -> Result<Object<'js>> {
+    let IncomingRequest { method, url, headers, body, cf } = request;
+    let object = Object::new(ctx.clone())?;
+    object.set("method", method.as_str())?;
+    object.set("url", url)?;
+    object.set("headers", ops::flat_headers_to_js(ctx, &headers)?)?;
+    object.set("body", ops::body_to_js(ctx, &body)?)?;
+    if let Some(cf) = cf {
+        object.set("cf", cf)?;
+    }
+    Ok(object)
+}
+
+/// Names and values in turn as fields. Values are UTF-8.
+///
+/// # Errors
+/// A `TypeError` for what no field can be; the class `Headers` lets none of that in.
+pub(super) fn headers_from_js(ctx: &Ctx<'_>, flat: &[String]) -> Result<HeaderMap> {
+    let mut headers = HeaderMap::with_capacity(flat.len() / 2);
+    for pair in flat.chunks_exact(2) {
+        let name = HeaderName::from_bytes(pair[0].as_bytes());
+        let value = HeaderValue::from_bytes(pair[1].as_bytes());
+        match (name, value) {
+            (Ok(name), Ok(value)) => headers.append(name, value),
+            _ => return Err(Exception::throw_type(ctx, &format!("Invalid header: {}", pair[0]))),
+        };
+    }
+    Ok(headers)
+}
+
+/// A body on its way out: null, a string, bytes, or the number of a stream.
+pub(super) fn body_from_js<'js>(body: &Value<'js>) -> Result<OutgoingBody> {
+    if body.is_null() || body.is_undefined() {
+        return Ok(OutgoingBody::None);
+    }
+    if let Some(text) = body.as_string() {
+        return Ok(OutgoingBody::Whole(text.to_string()?.into()));
+    }
+    if let Some(number) = body.as_number() {
+        return Ok(OutgoingBody::Stream(OutgoingBodyId::new(number as u64)));
+    }
+    let bytes: TypedArray<'js, u8> = body.get()?;
+    Ok(OutgoingBody::Whole(Bytes::from(buffers::read(&bytes))))
+}
+
+fn respond<'js>(
+    ctx: Ctx<'js>,
+    event: u64,
+    status: u16,
+    status_text: String,
+    headers: Vec<String>,
+    body: Value<'js>,
+) -> Result<()> {
+    let headers = headers_from_js(&ctx, &headers)?;
+    let response = OutgoingResponse { status, status_text, headers, body: body_from_js(&body)? };
+    host(&ctx).emit(Effect::Respond { event: EventId::new(event), response });
+    Ok(())
+}
+
+fn returned<'js>(ctx: Ctx<'js>, event: u64, value: TypedArray<'js, u8>) {
+    let value = Bytes::from(buffers::read(&value));
+    host(&ctx).emit(Effect::Return { event: EventId::new(event), value });
+}
+
+/// What `describe` of `events.js` tells of an error.
+fn error_of(error: &Object<'_>) -> Result<JsError> {
+    let stack: String = error.get("stack")?;
+    Ok(JsError {
+        name: error.get("name")?,
+        message: error.get("message")?,
+        stack: (!stack.is_empty()).then_some(stack),
+        retryable: error.get("retryable")?,
+        overloaded: error.get("overloaded")?,
+        ..JsError::default()
+    })
+}
+
+fn fail<'js>(ctx: Ctx<'js>, event: u64, error: Object<'js>, pass_through: bool) -> Result<()> {
+    let error = error_of(&error)?;
+    host(&ctx).emit(Effect::Fail { event: EventId::new(event), error, pass_through });
+    Ok(())
+}
+
+fn done(ctx: Ctx<'_>, event: u64) {
+    host(&ctx).end_event(EventId::new(event));
+}
+
+fn abort<'js>(ctx: Ctx<'js>, error: Object<'js>) -> Result<()> {
+    host(&ctx).break_with(BrokenCause::Aborted(error_of(&error)?));
+    Ok(())
+}
+
+fn break_constructor<'js>(ctx: Ctx<'js>, error: Object<'js>) -> Result<()> {
+    host(&ctx).break_with(BrokenCause::ConstructorThrew(error_of(&error)?));
+    Ok(())
+}
+
+fn break_gate<'js>(ctx: Ctx<'js>, error: Object<'js>) -> Result<()> {
+    host(&ctx).break_with(BrokenCause::BlockConcurrencyFailed(error_of(&error)?));
+    Ok(())
+}

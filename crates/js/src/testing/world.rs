@@ -1,0 +1,188 @@
+//! An isolate with an application, its events, and what it asks for, for the tests of events.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use holdfast_sql::{Engine, EngineOptions};
+use holdfast_types::Txid;
+use http::{HeaderMap, Method};
+use rquickjs::{CatchResultExt, Ctx, Function, Object as JsObject, TypedArray};
+use tempfile::TempDir;
+
+use super::{at, limits};
+use crate::effect::{
+    BrokenCause, Effect, EventCall, EventId, IncomingBody, IncomingRequest, JsError, Op, OpAnswer, OpId,
+    OutgoingBody, OutgoingResponse, Turn, TurnEnd,
+};
+use crate::isolate::{Isolate, IsolateKind, Object, id_from_name};
+use crate::{Application, buffers, prelude};
+
+/// An isolate and what it has asked for.
+pub(crate) struct World {
+    pub(crate) isolate: Isolate,
+    /// All effects so far, in order.
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) broken: Option<BrokenCause>,
+    now_ms: u64,
+    events: u64,
+    _folder: Option<TempDir>,
+}
+
+impl World {
+    /// The Worker of an application.
+    pub(crate) fn worker(code: Application) -> Self {
+        Self::new(code, IsolateKind::Worker, None)
+    }
+
+    /// The object `name` of a class of an application.
+    pub(crate) fn object(code: Application, class: &str, name: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let options = EngineOptions::new(folder.path());
+        let engine = Engine::open(&folder.path().join("db"), Txid::ZERO, &options).unwrap();
+        let object = Object {
+            class: class.to_owned(),
+            id: id_from_name(class, name),
+            name: Some(name.to_owned()),
+            storage: Rc::new(RefCell::new(engine)),
+        };
+        Self::new(code, IsolateKind::Object(object), Some(folder))
+    }
+
+    fn new(code: Application, kind: IsolateKind, folder: Option<TempDir>) -> Self {
+        let isolate = Isolate::new(&Arc::new(code), kind, limits(), at(0)).unwrap();
+        Self { isolate, effects: Vec::new(), broken: None, now_ms: 0, events: 0, _folder: folder }
+    }
+
+    fn take(&mut self, turn: Turn) {
+        self.effects.extend(turn.effects);
+        if let TurnEnd::Broken(cause) = turn.end {
+            self.broken = Some(cause);
+        }
+    }
+
+    /// Begins an event.
+    pub(crate) fn dispatch(&mut self, call: EventCall) -> EventId {
+        self.events += 1;
+        let event = EventId::new(self.events);
+        let turn = self.isolate.dispatch(at(self.now_ms), event, call);
+        self.take(turn);
+        event
+    }
+
+    /// Begins a GET.
+    pub(crate) fn get(&mut self, url: &str) -> EventId {
+        self.request(Method::GET, url, IncomingBody::None)
+    }
+
+    /// Begins a request.
+    pub(crate) fn request(&mut self, method: Method, url: &str, body: IncomingBody) -> EventId {
+        let request =
+            IncomingRequest { method, url: url.to_owned(), headers: HeaderMap::new(), body, cf: None };
+        self.dispatch(EventCall::Fetch(request))
+    }
+
+    /// Begins a method call; `args` is a JavaScript array.
+    pub(crate) fn call(&mut self, method: &str, args: &str) -> EventId {
+        let args = self.serialize(args);
+        self.dispatch(EventCall::Rpc { method: method.to_owned(), args })
+    }
+
+    /// Answers an operation.
+    pub(crate) fn complete(&mut self, op: OpId, answer: OpAnswer) {
+        let turn = self.isolate.complete(at(self.now_ms), op, answer);
+        self.take(turn);
+    }
+
+    /// Lets time pass to the next timer.
+    pub(crate) fn wait(&mut self) {
+        let deadline = self.isolate.next_deadline().expect("there is a timer");
+        self.now_ms = deadline.get();
+        let turn = self.isolate.wake(at(self.now_ms));
+        self.take(turn);
+    }
+
+    /// The operations that have begun, in order.
+    pub(crate) fn ops(&self) -> Vec<(OpId, Op)> {
+        let started = |effect: &Effect| match effect {
+            Effect::Start { op, op_call } => Some((*op, op_call.clone())),
+            _ => None,
+        };
+        self.effects.iter().filter_map(started).collect()
+    }
+
+    pub(crate) fn is_done(&self, event: EventId) -> bool {
+        self.effects.contains(&Effect::Done { event })
+    }
+
+    pub(crate) fn response(&self, event: EventId) -> Option<&OutgoingResponse> {
+        self.effects.iter().find_map(|effect| match effect {
+            Effect::Respond { event: of, response } if *of == event => Some(response),
+            _ => None,
+        })
+    }
+
+    /// The whole body of the answer.
+    pub(crate) fn text(&self, event: EventId) -> String {
+        match self.response(event).map(|response| &response.body) {
+            Some(OutgoingBody::Whole(bytes)) => String::from_utf8(bytes.to_vec()).unwrap(),
+            other => panic!("{other:?} of {:?}", self.effects),
+        }
+    }
+
+    /// The result of a method, as JSON.
+    pub(crate) fn returned(&self, event: EventId) -> String {
+        let value = self.effects.iter().find_map(|effect| match effect {
+            Effect::Return { event: of, value } if *of == event => Some(value.clone()),
+            _ => None,
+        });
+        let value = value.unwrap_or_else(|| panic!("{:?}", self.effects));
+        self.inside(|ctx, internals| {
+            let deserialize: Function<'_> = internals.get("deserialize")?;
+            let bytes = TypedArray::<u8>::new_copy(ctx.clone(), &value)?;
+            let value: rquickjs::Value<'_> = deserialize.call((bytes,))?;
+            Ok(ctx.json_stringify(value)?.map_or("undefined".to_owned(), |text| text.to_string().unwrap()))
+        })
+    }
+
+    /// The error of an event, as `TypeError: …`.
+    pub(crate) fn failed(&self, event: EventId) -> String {
+        let JsError { name, message, .. } = self.failure(event);
+        format!("{name}: {message}")
+    }
+
+    pub(crate) fn failure(&self, event: EventId) -> JsError {
+        let failed = self.effects.iter().find_map(|effect| match effect {
+            Effect::Fail { event: of, error, .. } if *of == event => Some(error.clone()),
+            _ => None,
+        });
+        failed.unwrap_or_else(|| panic!("{:?} {:?}", self.effects, self.broken))
+    }
+
+    /// The lines of the log.
+    pub(crate) fn log(&self) -> Vec<&str> {
+        let line = |effect| match effect {
+            Effect::Log { text, .. } => Some(text.as_str()),
+            _ => None,
+        };
+        self.effects.iter().filter_map(line).collect()
+    }
+
+    /// A JavaScript expression in the clone format.
+    pub(crate) fn serialize(&self, expression: &str) -> Bytes {
+        self.inside(|ctx, internals| {
+            let serialize: Function<'_> = internals.get("serialize")?;
+            let bytes: TypedArray<'_, u8> =
+                serialize.call((ctx.eval::<rquickjs::Value<'_>, _>(expression)?,))?;
+            Ok(buffers::read(&bytes).into())
+        })
+    }
+
+    fn inside<T>(&self, body: impl for<'js> FnOnce(&Ctx<'js>, JsObject<'js>) -> rquickjs::Result<T>) -> T {
+        self.isolate.context.with(|ctx| {
+            prelude::load(&ctx, "clone").catch(&ctx).unwrap();
+            body(&ctx, prelude::internals(&ctx)).catch(&ctx).unwrap()
+        })
+    }
+}
