@@ -162,11 +162,13 @@ impl World {
 
     /// The lines of the log.
     pub(crate) fn log(&self) -> Vec<&str> {
-        let line = |effect| match effect {
-            Effect::Log { text, .. } => Some(text.as_str()),
-            _ => None,
-        };
-        self.effects.iter().filter_map(line).collect()
+        fn text(effect: &Effect) -> Option<&str> {
+            match effect {
+                Effect::Log { text, .. } => Some(text),
+                _ => None,
+            }
+        }
+        self.effects.iter().filter_map(text).collect()
     }
 
     /// A JavaScript expression in the clone format.
