@@ -39,7 +39,7 @@ static PARTS: &[&Part] = &[
     &crate::web::crypto::SUBTLE_PART,
 ];
 /// Parts without globals that other parts ask for with `internals.load`.
-static ON_DEMAND: &[&Part] = &[&console::INSPECT, &objects::PART];
+static ON_DEMAND: &[&Part] = &[&console::INSPECT, &objects::PART, &crate::web::crypto::KEY_PAIRS_PART];
 
 /// A part that has no Rust functions.
 pub(crate) fn no_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {

@@ -1,4 +1,4 @@
-//! Web Crypto: two lazy parts, `crypto` (random values) and `subtle` (keys and algorithms). JavaScript checks arguments,
+//! Web Crypto: three lazy parts, `crypto` (random values), `subtle` (digests and secret keys) and `key-pairs`. JavaScript checks arguments,
 //! usages and formats and knows what a CryptoKey is; the functions here compute on bytes and keep nothing. One that
 //! answers `undefined` refuses its input; JavaScript says which DOMException that is. Work is bounded before it begins
 //! ([`bounds`]), for nothing interrupts a host function.
@@ -32,11 +32,18 @@ pub(crate) const SUBTLE_PART: Part = Part {
         include_str!("crypto/key.js"),
         include_str!("crypto/algorithms.js"),
         include_str!("crypto/secret_keys.js"),
-        include_str!("crypto/key_pairs.js"),
         include_str!("crypto/subtle.js"),
     ),
     natives: subtle_natives,
     globals: &["CryptoKey", "SubtleCrypto"],
+};
+
+/// The algorithms of key pairs, which `subtle` asks for when one is used.
+pub(crate) const KEY_PAIRS_PART: Part = Part {
+    name: "key-pairs",
+    source: include_str!("crypto/key_pairs.js"),
+    natives: key_pair_natives,
+    globals: &[],
 };
 
 /// The numbers of a JSON Web Key (RFC 7515, 2): without padding, which is let pass where it is given.
@@ -123,12 +130,13 @@ fn uuid(ctx: &Ctx<'_>) -> Result<String> {
     Ok(text)
 }
 
+fn key_bytes(ctx: Ctx<'_>, len: usize) -> Result<Output> {
+    random_bytes(&ctx, len.min(bounds::SECRET_KEY_BYTES_MAX)).map(Output)
+}
+
 fn subtle_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     let native = Object::new(ctx.clone())?;
-    let random = |ctx: Ctx<'js>, len: usize| -> Result<Output> {
-        random_bytes(&ctx, len.min(bounds::SECRET_KEY_BYTES_MAX)).map(Output)
-    };
-    native.set("random", Function::new(ctx.clone(), random)?)?;
+    native.set("random", Function::new(ctx.clone(), key_bytes)?)?;
     native.set("toBase64Url", Function::new(ctx.clone(), |bytes: Input| BASE64_URL.encode(&*bytes))?)?;
     native.set(
         "fromBase64Url",
@@ -142,6 +150,13 @@ fn subtle_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     hash::install(ctx, &native)?;
     kdf::install(ctx, &native)?;
     aes::install(ctx, &native)?;
+    Ok(native)
+}
+
+fn key_pair_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let native = Object::new(ctx.clone())?;
+    native.set("random", Function::new(ctx.clone(), key_bytes)?)?;
+    native.set("equal", Function::new(ctx.clone(), hash::equal)?)?;
     elliptic::install(ctx, &native)?;
     octet_pairs::install(ctx, &native)?;
     rsa::install(ctx, &native)?;

@@ -149,6 +149,6 @@ fn hmac_verify(hash: String, key: Input, data: Input, signature: Input) -> bool 
 }
 
 /// Whether two buffers of one length are the same, in a time that tells nothing about them.
-fn equal(first: Input, second: Input) -> bool {
+pub(super) fn equal(first: Input, second: Input) -> bool {
     first.ct_eq(&second).into()
 }

@@ -1,5 +1,5 @@
-// Web Crypto, after the W3C recommendation: keys, and what checks them. The files of this folder are one module (see
-// ../crypto.rs). A key's material is bytes in the form that the natives take: raw for secrets, the scalar or seed and the
+// Web Crypto, after the W3C recommendation: keys, and what checks them. The files of this folder but crypto.js and
+// key_pairs.js are one module (see ../crypto.rs). A key's material is bytes in the form that the natives take: raw for secrets, the scalar or seed and the
 // point for curves, DER for RSA.
 
 let native;

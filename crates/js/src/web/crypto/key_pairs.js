@@ -1,5 +1,9 @@
+// Key pairs: RSA, the NIST curves, Curve25519. A module of its own (see key.js), loaded when an algorithm of these is
+// first used.
 
-// ---- Key pairs: RSA, the NIST curves, Curve25519 ----
+let native;
+let accepted, accessError, checkJwk, Bytes, dataError, failed, fromBase64Url, jwkFor, makeKey, NO_BYTES,
+  notSupported, onlyUsages, operationError, syntaxError, toBase64Url, trimBits;
 
 function pairOf(privateKey, publicKey) {
   if (privateKey.usages.length === 0) throw syntaxError("Secret/private CryptoKeys must have at least one usage.");
@@ -241,9 +245,7 @@ function agreement(agree) {
   };
 }
 
-// Made when the natives are there.
-let ALGORITHMS;
-
+// By name; the algorithms of curves take natives, which are there by then.
 function makeAlgorithms() {
   const ecdsa = curveAlgorithm(nistCodec(({ namedCurve }) => [ECDSA_JWK[namedCurve]]), ["verify"], ["sign"], {
     sign({ hash }, key, data) {
@@ -279,12 +281,14 @@ function makeAlgorithms() {
     ECDH: ecdh,
     Ed25519: ed25519,
     X25519: x25519,
-    "AES-CTR": aesCtr,
-    "AES-CBC": aesCbc,
-    "AES-GCM": aesGcm,
-    "AES-KW": aesKw,
-    HMAC: hmacAlgorithm,
-    HKDF: hkdf,
-    PBKDF2: pbkdf2,
   };
+}
+
+export default function (natives, internals) {
+  native = natives;
+  ({
+    accepted, accessError, checkJwk, Bytes, dataError, failed, fromBase64Url, jwkFor, makeKey, NO_BYTES,
+    notSupported, onlyUsages, operationError, syntaxError, toBase64Url, trimBits,
+  } = internals.keyBase);
+  internals.keyPairs = makeAlgorithms();
 }

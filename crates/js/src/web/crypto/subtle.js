@@ -1,6 +1,22 @@
 
 // ---- SubtleCrypto ----
 
+const SECRET_KEYS = {
+  "AES-CTR": aesCtr,
+  "AES-CBC": aesCbc,
+  "AES-GCM": aesGcm,
+  "AES-KW": aesKw,
+  HMAC: hmacAlgorithm,
+  HKDF: hkdf,
+  PBKDF2: pbkdf2,
+};
+
+function algorithmOf(name) {
+  if (Object.hasOwn(SECRET_KEYS, name)) return SECRET_KEYS[name];
+  internals.load("key-pairs");
+  return internals.keyPairs[name];
+}
+
 const FORMATS = ["raw", "pkcs8", "spki", "jwk"];
 
 function formatOf(value) {
@@ -20,7 +36,7 @@ function permit(key, name, usage) {
 }
 
 function importInto(normalized, format, keyData, extractable, usages) {
-  const key = ALGORITHMS[normalized.name].importKey(normalized, format, keyData, extractable, usages);
+  const key = algorithmOf(normalized.name).importKey(normalized, format, keyData, extractable, usages);
   if (key.type !== "public" && key.usages.length === 0) {
     throw syntaxError("Secret/private CryptoKeys must have at least one usage.");
   }
@@ -28,7 +44,7 @@ function importInto(normalized, format, keyData, extractable, usages) {
 }
 
 function exportFrom(format, key) {
-  const { exportKey } = ALGORITHMS[key.algorithm.name];
+  const { exportKey } = algorithmOf(key.algorithm.name);
   if (exportKey === undefined) throw notSupported(`Keys of ${key.algorithm.name} cannot be exported.`);
   if (!key.extractable) throw accessError(`Attempt to export non-extractable ${key.algorithm.name} key.`);
   return exportKey(format, key);
@@ -74,7 +90,7 @@ class SubtleCrypto {
     const bytes = sourceBytes(data, "data");
     const normalized = normalize(operation, algorithm);
     permit(key, normalized.name, operation);
-    return ALGORITHMS[normalized.name][operation](normalized, key, bytes);
+    return algorithmOf(normalized.name)[operation](normalized, key, bytes);
   }
 
   async sign(algorithm, key, data) {
@@ -84,7 +100,7 @@ class SubtleCrypto {
     const bytes = sourceBytes(data, "data");
     const normalized = normalize("sign", algorithm);
     permit(state, normalized.name, "sign");
-    return ALGORITHMS[normalized.name].sign(normalized, state, bytes);
+    return algorithmOf(normalized.name).sign(normalized, state, bytes);
   }
 
   async verify(algorithm, key, signature, data) {
@@ -95,7 +111,7 @@ class SubtleCrypto {
     const bytes = sourceBytes(data, "data");
     const normalized = normalize("verify", algorithm);
     permit(state, normalized.name, "verify");
-    return ALGORITHMS[normalized.name].verify(normalized, state, signed, bytes);
+    return algorithmOf(normalized.name).verify(normalized, state, signed, bytes);
   }
 
   async digest(algorithm, data) {
@@ -110,7 +126,7 @@ class SubtleCrypto {
     requireArguments(arguments.length, 3, "generateKey");
     const usages = usagesOf(keyUsages);
     const normalized = normalize("generateKey", algorithm);
-    const made = ALGORITHMS[normalized.name].generateKey(normalized, Boolean(extractable), usages);
+    const made = algorithmOf(normalized.name).generateKey(normalized, Boolean(extractable), usages);
     if (made.privateKey !== undefined) {
       return { publicKey: keyObject(made.publicKey), privateKey: keyObject(made.privateKey) };
     }
@@ -127,8 +143,8 @@ class SubtleCrypto {
     const imported = normalize("importKey", derivedKeyType);
     const lengthOf = normalize("get key length", derivedKeyType);
     permit(base, derivation.name, "deriveKey");
-    const length = ALGORITHMS[lengthOf.name].getKeyLength(lengthOf);
-    const bits = new Bytes(ALGORITHMS[derivation.name].deriveBits(derivation, base, length));
+    const length = algorithmOf(lengthOf.name).getKeyLength(lengthOf);
+    const bits = new Bytes(algorithmOf(derivation.name).deriveBits(derivation, base, length));
     return keyObject(importInto(imported, "raw", bits, Boolean(extractable), usages));
   }
 
@@ -139,7 +155,7 @@ class SubtleCrypto {
     const bits = length === null ? null : integerOf(length, LONG_MAX, "length");
     const normalized = normalize("deriveBits", algorithm);
     permit(base, normalized.name, "deriveBits");
-    return ALGORITHMS[normalized.name].deriveBits(normalized, base, bits);
+    return algorithmOf(normalized.name).deriveBits(normalized, base, bits);
   }
 
   async importKey(format, keyData, algorithm, extractable, keyUsages) {
@@ -168,7 +184,7 @@ class SubtleCrypto {
     permit(wrapping, normalized.name, "wrapKey");
     const exported = exportFrom(kind, state);
     const bytes = kind === "jwk" ? new Bytes(native.utf8(JSON.stringify(exported))) : new Bytes(exported);
-    return ALGORITHMS[normalized.name][operation](normalized, wrapping, bytes);
+    return algorithmOf(normalized.name)[operation](normalized, wrapping, bytes);
   }
 
   async unwrapKey(format, wrappedKey, unwrappingKey, unwrapAlgorithm, unwrappedKeyAlgorithm, extractable, keyUsages) {
@@ -181,7 +197,7 @@ class SubtleCrypto {
     const [operation, normalized] = normalizeWrap("unwrapKey", "decrypt", unwrapAlgorithm);
     const imported = normalize("importKey", unwrappedKeyAlgorithm);
     permit(unwrapping, normalized.name, "unwrapKey");
-    const bytes = new Bytes(ALGORITHMS[normalized.name][operation](normalized, unwrapping, wrapped));
+    const bytes = new Bytes(algorithmOf(normalized.name)[operation](normalized, unwrapping, wrapped));
     const data = kind === "jwk" ? parsedJwk(bytes) : bytes;
     return keyObject(importInto(imported, kind, data, Boolean(extractable), usages));
   }
@@ -257,7 +273,10 @@ export default function (natives, shared) {
   native = natives;
   internals = shared;
   DOMException = internals.DOMException ?? globalThis.DOMException;
-  ALGORITHMS = makeAlgorithms();
+  internals.keyBase = {
+    accepted, accessError, checkJwk, Bytes, dataError, failed, fromBase64Url, jwkFor, makeKey, NO_BYTES,
+    notSupported, onlyUsages, operationError, syntaxError, toBase64Url, trimBits,
+  };
   for (const of of [CryptoKey, SubtleCrypto]) expose(of);
   internals.subtle = new SubtleCrypto(KEY);
   internals.digestStream = makeDigestStream;
