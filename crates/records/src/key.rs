@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use holdfast_types::{CellName, Epoch, FollowerName, NodeName, SessionId, Txid};
+use holdfast_types::{CellName, Epoch, FollowerName, LogOffset, NodeName, SessionId, Txid};
 
 /// Level of an LTX object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +54,8 @@ pub enum Key {
     NodeLog(NodeName, SessionId),
     /// `log/<node>/<session>.loss.json`: a loss that a person declared.
     LogLoss(NodeName, SessionId),
+    /// `log/<node>/<session>/bundle/<first>.bundle`: frames of the session's log, from this one on.
+    Bundle(NodeName, SessionId, LogOffset),
     /// `log/sweep.json`: who looks after dead sessions. Advisory.
     SweepLease,
     /// `cells/<cell>/own.json`: the owner record.
@@ -84,6 +86,9 @@ impl fmt::Display for Key {
             Self::FollowerLease(follower) => write!(f, "followers/{follower}.json"),
             Self::NodeLog(node, session) => write!(f, "{}{session}.json", log_prefix(node)),
             Self::LogLoss(node, session) => write!(f, "{}{session}.loss.json", log_prefix(node)),
+            Self::Bundle(node, session, first) => {
+                write!(f, "{}{}.bundle", bundle_prefix(node, *session), first.to_hex())
+            }
             Self::SweepLease => f.write_str("log/sweep.json"),
             Self::Owner(cell) => write!(f, "{}own.json", cell_prefix(cell)),
             Self::Opener(cell, epoch) => write!(f, "{}opener.json", epoch_prefix(cell, *epoch)),
@@ -98,6 +103,12 @@ impl fmt::Display for Key {
 #[must_use]
 pub fn log_prefix(node: &NodeName) -> String {
     format!("log/{node}/")
+}
+
+/// `log/<node>/<session>/bundle/`: the bundles of one session.
+#[must_use]
+pub fn bundle_prefix(node: &NodeName, session: SessionId) -> String {
+    format!("{}{session}/bundle/", log_prefix(node))
 }
 
 /// `cells/<cell>/`: everything of one cell.
@@ -155,6 +166,11 @@ impl Key {
                     None => Some(Self::NodeLog(node, SessionId::parse(name).ok()?)),
                 }
             }
+            ["log", node, session, "bundle", file] => {
+                let (node, session) = (NodeName::parse(node).ok()?, SessionId::parse(session).ok()?);
+                let first = LogOffset::from_hex(file.strip_suffix(".bundle")?).ok()?;
+                Some(Self::Bundle(node, session, first))
+            }
             ["cells", cell, "own.json"] => Some(Self::Owner(CellName::from_key_segment(cell).ok()?)),
             ["cells", cell, "ltx", epoch, "opener.json"] => {
                 Some(Self::Opener(CellName::from_key_segment(cell).ok()?, read_epoch(epoch)?))
@@ -192,6 +208,7 @@ mod tests {
             Key::FollowerLease(FollowerName::parse("f.json").expect("valid")),
             Key::NodeLog(NodeName::parse("n.1").expect("valid"), SessionId::from_bits(7)),
             Key::LogLoss(NodeName::parse("n.1").expect("valid"), SessionId::from_bits(7)),
+            Key::Bundle(NodeName::parse("n.1").expect("valid"), SessionId::from_bits(7), LogOffset::new(300)),
             Key::SweepLease,
             Key::Owner(cell.clone()),
             Key::Opener(cell.clone(), Epoch::new(7)),

@@ -1,6 +1,7 @@
 //! The bucket's records: one file per kind, and one [`Key`] for every object that Holdfast writes. A record is a small
 //! JSON object, `version` first. Readers ignore fields they do not know and refuse a newer major version.
 
+pub mod bundle;
 mod codec;
 pub mod fleet_identity;
 pub mod follower_lease;
@@ -13,10 +14,11 @@ pub mod opener;
 pub mod owner;
 pub mod sweep_lease;
 
+pub use bundle::{BUNDLE_BYTES_MAX, Bundle, BundleError, BundleRow, EncodedBundle};
 pub use codec::{Record, RecordError, RecordVersion};
 pub use fleet_identity::{CaCertificate, FleetIdentity, TokenKey};
 pub use follower_lease::FollowerLease;
-pub use key::{Key, KeyError, Level, cell_prefix, epoch_prefix, level_prefix, log_prefix};
+pub use key::{Key, KeyError, Level, bundle_prefix, cell_prefix, epoch_prefix, level_prefix, log_prefix};
 pub use log_loss::LogLoss;
 pub use node_lease::{NodeLease, NodeLoad, ProtocolRange};
 pub use node_log::{EnsembleRecord, MemberRecord, NodeLogRecord, NodeLogState, RecoveryRecord};
