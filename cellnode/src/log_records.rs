@@ -17,6 +17,7 @@ pub fn view(record: NodeLogRecord) -> LogRecord {
         prior,
         recovery,
         loss_declared,
+        bundles_from,
     } = record;
     LogRecord {
         write_id,
@@ -34,6 +35,7 @@ pub fn view(record: NodeLogRecord) -> LogRecord {
             RecoveryMark { claimant, heartbeat_ms, done_below, is_blocked: !blocked.is_empty() }
         }),
         loss_declared,
+        bundles_from,
     }
 }
 
@@ -49,8 +51,18 @@ fn ensemble_view(ensemble: EnsembleRecord) -> Ensemble {
 /// What the bucket gets. `blocked` is for people: why a recovery cannot go on.
 #[must_use]
 pub fn record(view: &LogRecord, blocked: &str) -> NodeLogRecord {
-    let LogRecord { write_id, node, session, state, ensemble, active, prior, recovery, loss_declared } =
-        view.clone();
+    let LogRecord {
+        write_id,
+        node,
+        session,
+        state,
+        ensemble,
+        active,
+        prior,
+        recovery,
+        loss_declared,
+        bundles_from,
+    } = view.clone();
     NodeLogRecord {
         version: NodeLogRecord::VERSION,
         write_id,
@@ -69,6 +81,7 @@ pub fn record(view: &LogRecord, blocked: &str) -> NodeLogRecord {
             RecoveryRecord { claimant, heartbeat_ms, done_below, blocked }
         }),
         loss_declared,
+        bundles_from,
     }
 }
 

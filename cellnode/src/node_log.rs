@@ -1,13 +1,15 @@
-//! This session's node log: gives frames their offsets, retains them until the bucket covers them, and executes the
-//! core's [`ensemble::NodeLog`]. It decides nothing: whom to recruit, what is proved and what the record says are the
-//! machine's. Keeps INV-LOG-3 by telling the machine only of frames that are in their cells' prefixes.
+//! This session's node log: gives frames their offsets, retains them until the bucket stores them, and executes the
+//! core's [`ensemble::NodeLog`]. It decides nothing: whom to recruit, what is proved, what is bundled and what the record
+//! says are the machine's. Keeps INV-LOG-3 by telling the machine only of frames that are in their cells' prefixes, and of
+//! bundles that are in the bucket.
 
+mod bundle;
 mod link;
 mod record;
 mod retained;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -17,6 +19,7 @@ use holdfast_core::ensemble::{
 };
 use holdfast_core::gate::GateEvent;
 use holdfast_core::log_record::MemberId;
+use holdfast_records::{BUNDLE_BYTES_MAX, Bundle, BundleRow};
 use holdfast_rpc::FollowerPeer;
 use holdfast_rpc::follower::LogFrame;
 use holdfast_sql::{Captured, CapturedBody};
@@ -24,6 +27,8 @@ use holdfast_telemetry::metrics;
 use holdfast_types::{LogOffset, Txid};
 use tokio::sync::{Notify, mpsc, watch};
 
+pub(crate) use self::bundle::BundledBody;
+use self::bundle::{KeptBundles, Making};
 use self::link::{Command, Link};
 use self::retained::Frames;
 use crate::cells::Resident;
@@ -42,8 +47,10 @@ pub struct NodeLog {
     limits: RetentionLimits,
     /// The next offset: links wait for it to grow.
     next: watch::Sender<LogOffset>,
-    /// Whether what is logged may wait for its upload.
-    may_wait: AtomicBool,
+    /// How long what is logged may wait for its upload, in times of the pace.
+    rounds: AtomicU32,
+    /// Bundles that are in the bucket and in memory.
+    kept_bundles: KeptBundles,
     retained_bytes: AtomicU64,
     /// The followers' leases are being read: one read at a time.
     is_reading_followers: AtomicBool,
@@ -72,6 +79,7 @@ impl std::fmt::Debug for NodeLog {
 struct Later {
     proved: Vec<(EnsembleProof, Arc<Resident>, LogOffset, Txid)>,
     calls: Vec<NodeLogEffect<Version>>,
+    bundle: Option<Making>,
 }
 
 impl NodeLog {
@@ -90,7 +98,8 @@ impl NodeLog {
             }),
             limits,
             next: watch::Sender::new(start),
-            may_wait: AtomicBool::new(false),
+            rounds: AtomicU32::new(0),
+            kept_bundles: KeptBundles::default(),
             retained_bytes: AtomicU64::new(0),
             is_reading_followers: AtomicBool::new(false),
             node: OnceLock::new(),
@@ -135,9 +144,9 @@ impl NodeLog {
         (self.limits.pressure(bytes) == Pressure::Hold).then_some(bytes)
     }
 
-    /// Whether what is logged may wait for its upload.
-    pub(crate) fn may_wait(&self) -> bool {
-        self.may_wait.load(Ordering::Acquire)
+    /// How long what is logged may wait for its upload, in times of the pace.
+    pub(crate) fn rounds(&self) -> u32 {
+        self.rounds.load(Ordering::Acquire)
     }
 
     /// These frames are in their cells' prefixes.
@@ -150,9 +159,7 @@ impl NodeLog {
             for offset in offsets {
                 state.frames.cover(*offset);
             }
-            let below = state.frames.drop_covered();
-            self.retained_changed(&state);
-            below
+            state.frames.covered_below()
         };
         self.on(NodeLogEvent::Covered { below });
     }
@@ -169,7 +176,8 @@ impl NodeLog {
     fn set_pace(&self, state: &State) {
         let is_roomy = self.limits.pressure(state.frames.bytes()) == Pressure::None;
         let may_wait = is_roomy && state.machine.is_by_ensemble();
-        if self.may_wait.swap(may_wait, Ordering::AcqRel) != may_wait
+        let rounds = if may_wait { state.machine.rounds() } else { 0 };
+        if self.rounds.swap(rounds, Ordering::AcqRel) != rounds
             && let Some(node) = self.node()
         {
             // On the runtime: this may be a cell's thread, in the middle of its capture.
@@ -190,6 +198,11 @@ impl NodeLog {
             for effect in effects {
                 self.execute(&mut state, effect, &mut later);
             }
+            let start = state.machine.start();
+            if state.frames.start() < start {
+                state.frames.drop_below(start);
+                self.retained_changed(&state);
+            }
         }
         for (proof, resident, offset, txid) in later.proved {
             resident.on(GateEvent::EnsembleProved { proof, offset, txid });
@@ -197,6 +210,17 @@ impl NodeLog {
         for call in later.calls {
             record::call(self, call);
         }
+        match later.bundle {
+            Some(making) if making.frames.is_empty() => self.on(NodeLogEvent::NothingToBundle),
+            Some(making) => bundle::store(self, making),
+            None => {}
+        }
+    }
+
+    /// A round of uploads begins.
+    fn round(self: &Arc<Self>) {
+        let cells = self.lock().frames.dirty_cells();
+        self.on(NodeLogEvent::Round { cells: u64::try_from(cells).unwrap_or(u64::MAX) });
     }
 
     /// Under the lock, so that each link gets its commands in the machine's order.
@@ -216,6 +240,12 @@ impl NodeLog {
                     // A link that has ended reports it by itself.
                     let _ = link.send(Command::Release { start });
                 }
+            }
+            NodeLogEffect::Bundle { first, below } => later.bundle = Some(for_bundle(state, first, below)),
+            NodeLogEffect::DeleteBundles { firsts } => bundle::delete(self, firsts),
+            NodeLogEffect::Rounds { rounds } => {
+                tracing::debug!(rounds, "cells' frames gather for so many rounds");
+                self.set_pace(state);
             }
             NodeLogEffect::Proved(proof) => later.proved.extend(newly_proved(state, proof)),
             NodeLogEffect::Durability { by_ensemble } => self.durability(state, by_ensemble),
@@ -272,13 +302,17 @@ impl NodeLog {
 
     /// Recruits followers and keeps the log until the process ends. Resolves when the session must fence itself.
     pub(crate) async fn run(self: Arc<Self>, node: Weak<Node>) {
+        let pace = node.upgrade().map_or(TICK, |node| node.config.upload_pace);
         assert!(self.node.set(node).is_ok(), "a log runs once");
+        let mut rounds = tokio::time::interval(pace.max(TICK));
+        rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
                 () = self.fenced.notified() => return,
+                _ = rounds.tick() => self.round(),
                 _ = ticks.tick() => self.on(NodeLogEvent::Tick),
             }
         }
@@ -296,6 +330,22 @@ impl NodeLog {
 fn names(members: &[MemberId]) -> String {
     let names: Vec<&str> = members.iter().map(|member| member.follower.as_str()).collect();
     names.join(",")
+}
+
+/// What a bundle of a range is made of: as much from its beginning on as one holds.
+fn for_bundle(state: &State, first: LogOffset, below: LogOffset) -> Making {
+    let mut making = Making { first, below, frames: Vec::new() };
+    let mut room = BUNDLE_BYTES_MAX - Bundle::EMPTY_LEN;
+    for retained in state.frames.lacking(first, below) {
+        let len = BundleRow::len_of(&retained.frame.cell, retained.frame.body.len());
+        let Some(left) = room.checked_sub(len) else {
+            making.below = retained.frame.offset;
+            break;
+        };
+        room = left;
+        making.frames.push((Arc::clone(&retained.resident), retained.frame.clone()));
+    }
+    making
 }
 
 /// The frames that the proof covers and no gate was told of; of each cell in a row only the last.

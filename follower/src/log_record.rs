@@ -44,6 +44,7 @@ fn view(record: NodeLogRecord) -> LogRecord {
         prior,
         recovery: _,
         loss_declared,
+        bundles_from,
     } = record;
     LogRecord {
         write_id,
@@ -59,6 +60,7 @@ fn view(record: NodeLogRecord) -> LogRecord {
         prior: prior.map(ensemble_view),
         recovery: None,
         loss_declared,
+        bundles_from,
     }
 }
 

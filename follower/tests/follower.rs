@@ -101,6 +101,7 @@ impl Place {
             prior: None,
             recovery: None,
             loss_declared: false,
+            bundles_from: None,
         };
         let key = Key::NodeLog(log().node, OWNER).to_string();
         let guard = match self.buckets.records.get(&key).await.unwrap() {

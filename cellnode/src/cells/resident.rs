@@ -190,7 +190,7 @@ impl Resident {
     /// Tells the gate whether what is logged may wait. Read under the gate's lock, so that the last word is the newest.
     pub(crate) fn pace(self: &Arc<Self>) {
         let Some(node) = self.node() else { return };
-        self.with_gate(|_| GateEvent::PaceChanged { may_wait: node.log.may_wait() });
+        self.with_gate(|_| GateEvent::PaceChanged { rounds: node.log.rounds() });
     }
 
     /// Resolves once the bucket holds everything that was acknowledged before. False when the cell was given up before

@@ -19,7 +19,7 @@ use holdfast_types::{LogOffset, SessionId};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use super::gather::{Gather, gather};
+use super::gather::{Gather, gather, gather_bundles};
 use super::witness::LogWitness;
 use crate::backoff::Backoff;
 use crate::{clock, log_records, random};
@@ -92,6 +92,10 @@ pub(super) async fn attempt(tools: &Tools, log: &LogName) -> RecoveryOutcome {
                 attempt.gather(member, (start, end), is_whole);
                 attempt.wait().await
             }
+            Some(RecoveryEffect::GatherBundles { from, is_whole }) => {
+                attempt.gather_bundles(from, is_whole);
+                attempt.wait().await
+            }
             None => attempt.wait().await,
         };
         effect = machine.on(event, before);
@@ -143,14 +147,29 @@ impl Attempt<'_> {
         );
         let (sender, done_below) = watch::channel(start);
         let what = Gather { log: self.log.clone(), member, start, end, is_whole };
-        let gatherings = Arc::clone(gatherings);
         let gathering = gather(Arc::clone(witness), Arc::clone(bulk), what, sender);
-        let task = tokio::spawn(async move {
-            let _permit = gatherings.acquire().await.expect("the semaphore is never closed");
-            gathering.await
-        });
-        self.gathering = Some(Gathering { task, done_below });
+        self.gathering = Some(Gathering { task: spawn(gatherings, gathering), done_below });
     }
+
+    fn gather_bundles(&mut self, from: LogOffset, is_whole: bool) {
+        let Tools { bulk, gatherings, .. } = self.tools;
+        tracing::info!(log = %self.log, %from, is_whole, "what is in bundles goes to its cells");
+        let gathering = gather_bundles(Arc::clone(bulk), self.log.clone(), (from, is_whole));
+        let (_, done_below) = watch::channel(LogOffset::ZERO);
+        self.gathering = Some(Gathering { task: spawn(gatherings, gathering), done_below });
+    }
+}
+
+/// Runs a gathering once there is room for it.
+fn spawn(
+    gatherings: &Arc<Semaphore>,
+    gathering: impl Future<Output = Result<(), GatherFault>> + Send + 'static,
+) -> JoinHandle<Result<(), GatherFault>> {
+    let gatherings = Arc::clone(gatherings);
+    tokio::spawn(async move {
+        let _permit = gatherings.acquire().await.expect("the semaphore is never closed");
+        gathering.await
+    })
 }
 
 impl Tools {

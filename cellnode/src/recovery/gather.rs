@@ -12,7 +12,7 @@ use holdfast_core::log_record::MemberId;
 use holdfast_core::pieces::pieces;
 use holdfast_core::recovery::GatherFault;
 use holdfast_ltx::REQUEST_COST_BYTES;
-use holdfast_records::{Key, Level};
+use holdfast_records::{Bundle, BundleRow, Key, Level};
 use holdfast_rpc::follower::{LogFrame, LogName};
 use holdfast_telemetry::metrics;
 use holdfast_types::{CellName, Epoch, LogOffset, Txid};
@@ -37,6 +37,8 @@ const TAIL_ATTEMPTS: u32 = 3;
 const PUT_ATTEMPTS: u32 = 6;
 /// Longest wait for the answer of one try; larger bodies get more, at a megabyte a second.
 const PUT_TRY_MS_MAX: u64 = 5_000;
+/// Longest wait for a bundle: 8 MiB at most.
+const BUNDLE_READ_TIMEOUT: Duration = Duration::from_secs(15);
 /// Between tries: 100 ms doubling to 3.2 s.
 const PAUSES: Backoff = Backoff::new(100, 5);
 
@@ -81,6 +83,76 @@ pub(super) async fn gather(
         Ok(())
     };
     tokio::try_join!(reading, uploading).map(|((), ())| ())
+}
+
+/// Brings the frames of a session's bundles into their cells' prefixes: from `from` on, until one is not there.
+pub(super) async fn gather_bundles(
+    bucket: Arc<dyn Bucket>,
+    log: LogName,
+    (from, is_whole): (LogOffset, bool),
+) -> Result<(), GatherFault> {
+    let mut uploads = Uploads { bucket: Arc::clone(&bucket), is_whole, reached: HashMap::new() };
+    let (mut next, mut frames, mut bytes) = (from, Vec::new(), 0);
+    loop {
+        let bundle = read_bundle(&bucket, &log, next).await;
+        let bundle = match bundle {
+            Err(GatherFault::Bundle(reason)) if !is_whole => {
+                tracing::error!(%log, reason, "what this bundle held, and later ones, is lost");
+                None
+            }
+            bundle => bundle?,
+        };
+        let is_end = bundle.is_none();
+        if let Some(Bundle { session, first: _, below, rows }) = bundle {
+            next = below;
+            for BundleRow { offset, cell, epoch, txid, body } in rows {
+                bytes += body.len();
+                frames.push(LogFrame::new(session, offset, cell, epoch, txid, body));
+            }
+        }
+        if is_end || bytes >= WINDOW_BYTES_MAX {
+            let window = std::mem::take(&mut frames);
+            bytes = 0;
+            uploads.upload(window).await.map_err(|error| GatherFault::Here(error.to_string()))?;
+        }
+        if is_end {
+            return Ok(());
+        }
+    }
+}
+
+/// The bundle that begins at an offset; none where there is none.
+async fn read_bundle(
+    bucket: &Arc<dyn Bucket>,
+    log: &LogName,
+    first: LogOffset,
+) -> Result<Option<Bundle>, GatherFault> {
+    let key = Key::Bundle(log.node.clone(), log.session, first).to_string();
+    let Some(object) = get(bucket, &key).await.map_err(|error| GatherFault::Here(error.to_string()))? else {
+        return Ok(None);
+    };
+    let damaged = |reason: String| GatherFault::Bundle(format!("`{key}` is damaged: {reason}"));
+    let bundle = Bundle::decode(&object).map_err(|error| damaged(error.to_string()))?;
+    if bundle.session != log.session || bundle.first != first || bundle.below <= first {
+        return Err(damaged("it is another bundle".to_owned()));
+    }
+    Ok(Some(bundle))
+}
+
+async fn get(bucket: &Arc<dyn Bucket>, key: &str) -> Result<Option<Bytes>, BucketError> {
+    let mut attempt = 0;
+    loop {
+        let error = match tokio::time::timeout(BUNDLE_READ_TIMEOUT, bucket.get(key)).await {
+            Ok(Ok(object)) => return Ok(object.map(|object| object.body)),
+            Ok(Err(error)) => error,
+            Err(_) => BucketError::new("get", key, ErrorKind::NoAnswer, "no answer in time"),
+        };
+        attempt += 1;
+        if attempt >= PUT_ATTEMPTS || !error.kind.is_transient() {
+            return Err(error);
+        }
+        PAUSES.pause(attempt - 1).await;
+    }
 }
 
 /// Reads the tail to its end, resumed where it breaks.

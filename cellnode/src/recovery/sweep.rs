@@ -100,7 +100,7 @@ impl Sweep {
     /// # Errors
     /// [`OwnerReadError`]; what was found until then is recovered.
     pub(super) async fn round(&self, sealed: &mut HashSet<LogName>) -> Result<(), OwnerReadError> {
-        let logs = list_logs(&*self.records).await?;
+        let Listed { logs, bundles } = list(&*self.records).await?;
         let open: Vec<LogName> = logs.into_iter().filter(|log| !sealed.contains(log)).collect();
         let mut states = futures::stream::iter(open)
             .map(|log| async move { (is_sealed(&*self.records, &log).await, log) })
@@ -114,6 +114,7 @@ impl Sweep {
             }
         }
         drop(states);
+        delete_debris(&*self.records, bundles, sealed).await?;
         let dead = self.dead(unsealed).await?;
         futures::stream::iter(dead)
             .for_each_concurrent(RECOVERIES_MAX, |log| async move {
@@ -149,22 +150,53 @@ async fn is_sealed(records: &dyn Bucket, log: &LogName) -> Result<bool, BucketEr
     Ok(record.is_some_and(|record| record.state == NodeLogState::Sealed))
 }
 
+/// Deletes the bundles of sealed logs: nobody reads them, and what lands late is deleted by the next round.
+async fn delete_debris(
+    records: &dyn Bucket,
+    bundles: HashMap<LogName, Vec<String>>,
+    sealed: &HashSet<LogName>,
+) -> Result<(), BucketError> {
+    for (log, keys) in bundles {
+        if sealed.contains(&log) {
+            records.delete_many(&keys).await?;
+            tracing::debug!(%log, bundles = keys.len(), "the bundles of a sealed log are deleted");
+        }
+    }
+    Ok(())
+}
+
 /// Every log that has a record.
 ///
 /// # Errors
 /// [`BucketError`].
 pub async fn list_logs(records: &dyn Bucket) -> Result<Vec<LogName>, BucketError> {
-    let mut logs = Vec::new();
+    Ok(list(records).await?.logs)
+}
+
+/// What is below `log/`.
+#[derive(Default)]
+struct Listed {
+    logs: Vec<LogName>,
+    bundles: HashMap<LogName, Vec<String>>,
+}
+
+async fn list(records: &dyn Bucket) -> Result<Listed, BucketError> {
+    let mut listed = Listed::default();
     let mut after: Option<String> = None;
     loop {
         let page = records.list("log/", after.as_deref(), PAGE).await?;
-        logs.extend(page.objects.iter().filter_map(|object| match Key::parse(&object.key) {
-            Ok(Key::NodeLog(node, session)) => Some(LogName { node, session }),
-            _ => None,
-        }));
+        for object in page.objects {
+            match Key::parse(&object.key) {
+                Ok(Key::NodeLog(node, session)) => listed.logs.push(LogName { node, session }),
+                Ok(Key::Bundle(node, session, _)) => {
+                    listed.bundles.entry(LogName { node, session }).or_default().push(object.key);
+                }
+                _ => {}
+            }
+        }
         match page.next {
             Some(next) => after = Some(next),
-            None => return Ok(logs),
+            None => return Ok(listed),
         }
     }
 }

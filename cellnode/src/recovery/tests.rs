@@ -1,5 +1,6 @@
 //! Recoveries against followers in memory: what reaches the bucket, what blocks, what is resumed, what memory it takes.
 
+mod bundles;
 mod support;
 
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The captured transactions of one residency that the bucket lacks, in order, and objects made of them.
+//! The captured transactions of one residency that its cell's prefix lacks, in order, and objects made of them. Their bytes
+//! are here or in a bundle.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -6,31 +7,61 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use holdfast_bucket::{Bucket, BucketError};
 use holdfast_ltx::{Decoder, compact};
 use holdfast_sql::{Captured, CapturedBody};
 use holdfast_types::{LogOffset, Txid};
 use tempfile::NamedTempFile;
 
+use crate::node_log::BundledBody;
+
 /// An object longer than this is merged on disk, in bytes.
 const MEMORY_BYTES_MAX: u64 = 8 << 20;
+
+/// Where the bytes of a transaction are.
+#[derive(Clone, Debug)]
+pub(super) enum Body {
+    Captured(Arc<Captured>),
+    Bundled(BundledBody),
+}
+
+#[derive(Debug)]
+struct Transaction {
+    txid: Txid,
+    /// Where the node log took it.
+    offset: Option<LogOffset>,
+    body: Body,
+}
 
 /// What is captured and not uploaded.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    transactions: VecDeque<(Arc<Captured>, Option<LogOffset>)>,
+    transactions: VecDeque<Transaction>,
 }
 
 impl Pending {
     /// Adds a transaction, with its offset where the node log took it.
     pub(crate) fn push(&mut self, captured: Arc<Captured>, offset: Option<LogOffset>) {
-        self.transactions.push_back((captured, offset));
+        self.transactions.push_back(Transaction {
+            txid: captured.txid,
+            offset,
+            body: Body::Captured(captured),
+        });
+    }
+
+    /// A transaction is in a bundle: its bytes need not be here any more.
+    pub(crate) fn bundled(&mut self, txid: Txid, body: BundledBody) {
+        let at = self.transactions.partition_point(|transaction| transaction.txid < txid);
+        if let Some(transaction) = self.transactions.get_mut(at).filter(|found| found.txid == txid) {
+            transaction.body = Body::Bundled(body);
+        }
     }
 
     /// The transactions of a range; none unless all are there.
-    pub(crate) fn range(&self, first: Txid, last: Txid) -> Option<Vec<Arc<Captured>>> {
-        let wanted = |captured: &Captured| (first..=last).contains(&captured.txid);
-        let found = self.transactions.iter().filter(|(captured, _)| wanted(captured));
-        let found: Vec<_> = found.map(|(captured, _)| Arc::clone(captured)).collect();
+    pub(super) fn range(&self, first: Txid, last: Txid) -> Option<Vec<Body>> {
+        let wanted = |transaction: &&Transaction| (first..=last).contains(&transaction.txid);
+        let found = self.transactions.iter().filter(wanted);
+        let found: Vec<_> = found.map(|transaction| transaction.body.clone()).collect();
         let len = last.get() - first.get() + 1;
         (u64::try_from(found.len()) == Ok(len)).then_some(found)
     }
@@ -38,14 +69,49 @@ impl Pending {
     /// Forgets what the bucket has now. Returns the offsets of those frames.
     pub(crate) fn uploaded(&mut self, last: Txid) -> Vec<LogOffset> {
         let mut offsets = Vec::new();
-        while let Some((captured, offset)) = self.transactions.front()
-            && captured.txid <= last
-        {
-            offsets.extend(*offset);
-            self.transactions.pop_front();
+        while let Some(transaction) = self.transactions.pop_front_if(|first| first.txid <= last) {
+            offsets.extend(transaction.offset);
         }
         offsets
     }
+}
+
+/// A transaction whose bytes are at hand.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    Memory(Bytes),
+    /// Kept on disk for as long as the capture is.
+    File(Arc<Captured>),
+}
+
+/// Reads what is in bundles: one range for all of a cell's frames in one of them.
+pub(super) async fn read(bucket: &dyn Bucket, bodies: Vec<Body>) -> Result<Vec<Source>, BucketError> {
+    let mut sources = Vec::with_capacity(bodies.len());
+    let in_same = |left: &Body, right: &Body| match (left, right) {
+        (Body::Bundled(left), Body::Bundled(right)) => Arc::ptr_eq(&left.bundle, &right.bundle),
+        _ => false,
+    };
+    for run in bodies.chunk_by(in_same) {
+        if let [Body::Bundled(first), ..] = run
+            && let Some(Body::Bundled(last)) = run.last()
+        {
+            let start = first.range.start;
+            let read = first.bundle.read(bucket, start..last.range.end).await?;
+            for body in run {
+                let Body::Bundled(body) = body else { unreachable!("the run is of one bundle") };
+                sources.push(Source::Memory(body.take(&read, start)?));
+            }
+            continue;
+        }
+        for body in run {
+            let Body::Captured(captured) = body else { unreachable!("no run of a bundle") };
+            sources.push(match &captured.body {
+                CapturedBody::Memory(bytes) => Source::Memory(bytes.clone()),
+                CapturedBody::File(_) => Source::File(Arc::clone(captured)),
+            });
+        }
+    }
+    Ok(sources)
 }
 
 /// A merged object.
@@ -64,17 +130,35 @@ impl Merged {
     }
 }
 
+impl Source {
+    /// In bytes.
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => bytes.len().try_into().unwrap_or(u64::MAX),
+            Self::File(captured) => captured.len,
+        }
+    }
+}
+
+/// Where a capture on disk is.
+pub(super) fn path_of(captured: &Captured) -> &Path {
+    match &captured.body {
+        CapturedBody::File(path) => path,
+        CapturedBody::Memory(_) => unreachable!("a capture in memory has no path"),
+    }
+}
+
 /// Merges consecutive transactions into one LTX file. Blocks.
-pub(super) fn merge(transactions: &[Arc<Captured>], dir: &Path) -> anyhow::Result<Merged> {
+pub(super) fn merge(transactions: &[Source], dir: &Path) -> anyhow::Result<Merged> {
     let mut decoders: Vec<Decoder<Box<dyn Read>>> = Vec::with_capacity(transactions.len());
-    for captured in transactions {
-        let reader: Box<dyn Read> = match &captured.body {
-            CapturedBody::Memory(bytes) => Box::new(io::Cursor::new(bytes.clone())),
-            CapturedBody::File(path) => Box::new(io::BufReader::new(std::fs::File::open(path)?)),
+    for source in transactions {
+        let reader: Box<dyn Read> = match source {
+            Source::Memory(bytes) => Box::new(io::Cursor::new(bytes.clone())),
+            Source::File(captured) => Box::new(io::BufReader::new(std::fs::File::open(path_of(captured))?)),
         };
         decoders.push(Decoder::new(reader)?);
     }
-    let len: u64 = transactions.iter().map(|captured| captured.len).sum();
+    let len: u64 = transactions.iter().map(Source::len).sum();
     if len <= MEMORY_BYTES_MAX {
         let (body, _) = compact(decoders, Vec::new())?;
         return Ok(Merged::Memory(body.into()));

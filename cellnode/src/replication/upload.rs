@@ -8,13 +8,12 @@ use holdfast_bucket::{Bucket, BucketError, ByteStream, ErrorKind};
 use holdfast_core::compaction::CompactionEvent;
 use holdfast_core::gate::GateEvent;
 use holdfast_records::{Key, Level};
-use holdfast_sql::{Captured, CapturedBody};
 use holdfast_telemetry::{Outcome, metrics};
 use holdfast_types::Txid;
 use tokio_util::io::ReaderStream;
 
 use super::compact;
-use super::pending::{Merged, merge};
+use super::pending::{Body, Merged, Source, merge, path_of, read};
 use crate::backoff::Backoff;
 use crate::blocking::blocking;
 use crate::cells::Resident;
@@ -45,7 +44,7 @@ pub(crate) async fn upload(resident: Arc<Resident>, (first, last): (Txid, Txid),
     .to_string();
     let _lane = node.uploads.acquire().await.expect("the semaphore is never closed");
     let started = Instant::now();
-    let len = match put(&node, &key, &transactions).await {
+    let len = match put(&node, &key, transactions).await {
         Ok(len) => len,
         Err(error) => {
             metrics().upload(Outcome::Failed, 0, started.elapsed());
@@ -62,19 +61,20 @@ pub(crate) async fn upload(resident: Arc<Resident>, (first, last): (Txid, Txid),
     compact::on(&resident, CompactionEvent::Uploaded { txid: last, len, database_len });
 }
 
-async fn put(node: &Arc<Node>, key: &str, transactions: &[Arc<Captured>]) -> anyhow::Result<u64> {
+async fn put(node: &Arc<Node>, key: &str, transactions: Vec<Body>) -> anyhow::Result<u64> {
     let bucket = &node.buckets.bulk;
-    if let [captured] = transactions {
+    let transactions = read(&**bucket, transactions).await?;
+    if let [source] = &transactions[..] {
         let put = async {
-            match &captured.body {
-                CapturedBody::Memory(bytes) => bucket.put(key, bytes.clone()).await.map(drop),
-                CapturedBody::File(path) => put_file(bucket, key, path).await,
+            match source {
+                Source::Memory(bytes) => bucket.put(key, bytes.clone()).await.map(drop),
+                Source::File(captured) => put_file(bucket, key, path_of(captured)).await,
             }
         };
-        in_time(captured.len, key, put).await?;
-        return Ok(captured.len);
+        in_time(source.len(), key, put).await?;
+        return Ok(source.len());
     }
-    let (dir, transactions) = (node.data_dir.spool(), transactions.to_vec());
+    let dir = node.data_dir.spool();
     let merged = blocking(move || merge(&transactions, &dir)).await?;
     let len = merged.len()?;
     let put = async {

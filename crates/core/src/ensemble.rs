@@ -6,8 +6,14 @@
 //! will name, since a write without an answer may have landed. So an ensemble grows, shrinks and moves without a gap in
 //! which nothing is acknowledged and without a moment in which a recovery would ask the wrong followers.
 //!
+//! With many dirty cells the frames of a round are stored together, in a bundle. *Stored* means that a recovery finds the
+//! frame in the bucket: in its cell's prefix, or in a bundle that the record does not exclude. It frees the memory of the
+//! session and the space of the followers. *Covered* means in its cell's prefix, and nothing else: what ends a log, a
+//! bundle or a cell's stay asks for that.
+//!
 //! Bounds are exclusive (`below`) wherever they are not named otherwise.
 
+mod bundles;
 mod effect;
 mod event;
 mod health;
@@ -17,7 +23,9 @@ mod proof;
 mod record;
 mod recruit;
 mod state;
+mod storing;
 
+pub use bundles::{BUNDLE_CELLS_MIN, DRAIN_ROUNDS};
 pub use effect::NodeLogEffect;
 pub use event::{MemberFailure, NodeLogEvent};
 pub use machine::NodeLog;

@@ -60,7 +60,7 @@ pub struct LogRecord {
     pub state: LogState,
     /// The newest ensemble.
     pub ensemble: Ensemble,
-    /// Whether the newest ensemble holds every acknowledged frame that the bucket lacks.
+    /// Whether the newest ensemble holds every acknowledged frame that the bucket lacks, bundles included.
     pub active: bool,
     /// While it does not: the ensemble that does.
     pub prior: Option<Ensemble>,
@@ -68,6 +68,10 @@ pub struct LogRecord {
     pub recovery: Option<RecoveryMark>,
     /// In state `Sealed`: a person declared frames lost.
     pub loss_declared: bool,
+    /// Every frame below is in its cell's prefix; from here on bundles follow each other without a gap of the log, as far
+    /// as they go. What they hold counts as being in the bucket before it is in the cells' prefixes, so a recovery must
+    /// bring it there. None: there are none.
+    pub bundles_from: Option<LogOffset>,
 }
 
 impl LogRecord {

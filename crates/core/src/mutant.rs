@@ -63,10 +63,20 @@ pub enum Mutant {
     HideDirtyCell,
     /// What an ensemble proved counts as being in the bucket.
     CoverByEnsemble,
+    /// What is in a bundle counts as being in its cell's prefix.
+    CreditBundlesAsCells,
+    /// A bundle is given up before its frames are in their cells' prefixes.
+    DropUndrainedBundle,
+    /// A drained bundle is deleted while the log record has recoveries begin with it.
+    DeleteBundleBeforeRecord,
+    /// A recovery asks followers only.
+    IgnoreBundles,
+    /// A recovery reads bundles before it has sealed a follower.
+    ReadBundlesBeforeSeal,
 }
 
 /// Every mutant.
-pub const ALL: [Mutant; 29] = [
+pub const ALL: [Mutant; 34] = [
     Mutant::SkipClaimGuard,
     Mutant::TakeOverLiveLease,
     Mutant::ReuseEpochOnWake,
@@ -96,6 +106,11 @@ pub const ALL: [Mutant; 29] = [
     Mutant::ReleaseUncovered,
     Mutant::HideDirtyCell,
     Mutant::CoverByEnsemble,
+    Mutant::CreditBundlesAsCells,
+    Mutant::DropUndrainedBundle,
+    Mutant::DeleteBundleBeforeRecord,
+    Mutant::IgnoreBundles,
+    Mutant::ReadBundlesBeforeSeal,
 ];
 
 #[cfg(feature = "mutants")]

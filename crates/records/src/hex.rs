@@ -32,6 +32,25 @@ macro_rules! number {
     };
 }
 
+/// A log offset, where there is one.
+pub(crate) mod log_offset_or_none {
+    use holdfast_types::LogOffset;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        value: &Option<LogOffset>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.map(LogOffset::get).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<LogOffset>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(LogOffset::new))
+    }
+}
+
 text!(fleet_id, holdfast_types::FleetId);
 text!(follower_name, holdfast_types::FollowerName);
 text!(host_id, holdfast_types::HostId);

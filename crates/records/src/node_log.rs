@@ -33,6 +33,10 @@ pub struct NodeLogRecord {
     /// In state `sealed`: a person declared frames lost.
     #[serde(default)]
     pub loss_declared: bool,
+    /// Every frame below is in its cell's prefix; from here on the session's bundles follow each other, as far as they go.
+    /// None: there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "hex::log_offset_or_none")]
+    pub bundles_from: Option<LogOffset>,
 }
 
 /// Who may write the record next.
@@ -87,7 +91,7 @@ pub struct RecoveryRecord {
 
 impl Record for NodeLogRecord {
     const KIND: &'static str = "node log";
-    const VERSION: RecordVersion = RecordVersion { major: 1, minor: 0 };
+    const VERSION: RecordVersion = RecordVersion { major: 1, minor: 1 };
 }
 
 #[cfg(test)]
@@ -95,12 +99,17 @@ mod tests {
     use super::*;
 
     const GOLDEN: &str = include_str!("../golden/node_log-1.0.json");
+    const GOLDEN_WITH_BUNDLES: &str = include_str!("../golden/node_log-1.1.json");
 
     #[test]
     fn the_golden_record_decodes_and_encodes_to_itself() {
         let record = NodeLogRecord::decode(GOLDEN.trim().as_bytes()).expect("golden");
         assert_eq!(record.state, NodeLogState::Recovering);
         assert_eq!(record.prior.as_ref().map(|prior| prior.log_epoch), Some(LogEpoch::new(2)));
+        assert_eq!(record.bundles_from, None);
         assert_eq!(String::from_utf8(record.encode()).expect("utf-8"), GOLDEN.trim());
+        let record = NodeLogRecord::decode(GOLDEN_WITH_BUNDLES.trim().as_bytes()).expect("golden");
+        assert_eq!(record.bundles_from, Some(LogOffset::new(29)));
+        assert_eq!(String::from_utf8(record.encode()).expect("utf-8"), GOLDEN_WITH_BUNDLES.trim());
     }
 }

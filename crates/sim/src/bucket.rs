@@ -10,7 +10,9 @@ use holdfast_core::lineage::OpenerView;
 use holdfast_core::log_record::LogRecord;
 use holdfast_core::ownership::{OwnerView, Protocol};
 use holdfast_core::store::Guard;
-use holdfast_types::{Epoch, FollowerName, NodeName, SessionId, Txid, WriteId};
+use holdfast_types::{Epoch, FollowerName, LogOffset, NodeName, SessionId, Txid, WriteId};
+
+use crate::frame::Frame;
 
 /// A cell of the simulated fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,6 +44,8 @@ pub enum Key {
     Log(NodeName, SessionId),
     /// A loss that a person declared.
     Loss(SessionId),
+    /// A bundle of a session's log, by the frame that it begins with.
+    Bundle(SessionId, LogOffset),
     /// A cell's owner record.
     Owner(Cell),
     /// An epoch's opener.
@@ -61,6 +65,8 @@ pub enum Body {
     Log(LogRecord),
     /// A declared loss.
     Loss,
+    /// The frames that were not covered, and the frame after the last that the bundle speaks of.
+    Bundle(Rc<[Rc<Frame>]>, LogOffset),
     /// An owner record.
     Owner(OwnerView),
     /// An opener.
@@ -81,6 +87,7 @@ impl Body {
             Self::Log(record) => Some(record.write_id),
             Self::FollowerLease(_)
             | Self::Loss
+            | Self::Bundle(..)
             | Self::Opener(_)
             | Self::Transactions(_)
             | Self::Snapshot(_) => None,

@@ -1,6 +1,7 @@
 //! One checker per promise. They see what the store applied, what sessions did and what clients were told; nothing that a
 //! node believes of itself counts as evidence, except its clock. Each is tried with a direct violation in its own tests.
 
+pub mod bundles;
 pub mod chain;
 pub mod clients;
 pub mod durability;

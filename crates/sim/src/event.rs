@@ -85,6 +85,8 @@ pub enum Timer {
     DrainPatience,
     /// The node log wants to know that time passes.
     LogTick,
+    /// A round of uploads begins.
+    LogRound,
     /// Dead sessions are looked for.
     Sweep,
 }

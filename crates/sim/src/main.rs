@@ -46,7 +46,7 @@ fn main() -> ExitCode {
 }
 
 fn run_seeds(options: &Options, scenario: Scenario) -> u64 {
-    let (mut frames, mut ensembles, mut proofs, mut recovered) = (0, 0, 0, 0);
+    let (mut frames, mut ensembles, mut proofs, mut recovered, mut bundled) = (0, 0, 0, 0, 0);
     let (mut events, mut acknowledged, mut takeovers, mut fences, mut purges, mut violations) =
         (0, 0, 0, 0, 0, 0);
     for seed in options.seed..options.seed + options.seeds {
@@ -60,6 +60,7 @@ fn run_seeds(options: &Options, scenario: Scenario) -> u64 {
         ensembles += summary.ensembles;
         proofs += summary.proofs;
         recovered += summary.recovered;
+        bundled += summary.bundled;
         if let Some(violation) = &summary.violation {
             violations += 1;
             let mutant = options.mutant.as_ref().map(|name| format!(" --mutant {name}")).unwrap_or_default();
@@ -71,7 +72,7 @@ fn run_seeds(options: &Options, scenario: Scenario) -> u64 {
     println!(
         "{}: {} seeds, {events} events, {acknowledged} acknowledged writes, {takeovers} takeovers, {fences} \
          fences, {purges} purges, {frames} frames, {ensembles} ensembles, {proofs} proofs, {recovered} recoveries, \
-         {violations} violations",
+         {bundled} bundles, {violations} violations",
         scenario.to_possible_value().expect("every scenario has a name").get_name(),
         options.seeds
     );

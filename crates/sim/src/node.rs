@@ -2,6 +2,7 @@
 //! process may be stopped or end at any step, its directory may stay or be lost.
 
 mod activation;
+mod bundling;
 mod claiming;
 mod gathering;
 mod intake;
@@ -59,6 +60,8 @@ pub(crate) enum Purpose {
     LogRead,
     /// The followers' leases.
     FollowersRead,
+    /// A bundle of the node log.
+    Bundle,
     /// A step of a run of a dead session's recovery.
     Recovery(SessionId, u64, RecoveryStep),
     /// A sweep's read of all log records.
@@ -242,6 +245,7 @@ impl World {
             }
             Purpose::LogSettle => self.on_log_settle(index, reply),
             Purpose::LogRead => self.on_log_read(index, reply),
+            Purpose::Bundle => self.on_bundle_reply(index, &reply),
             Purpose::FollowersRead => self.on_followers_read(index, reply),
             Purpose::Recovery(session, run, step) => {
                 self.on_recovery_reply(index, (session, run, step), reply)
@@ -290,6 +294,7 @@ impl World {
                 self.on_output_deadline(index, cell, slot)
             }
             Timer::LogTick => self.on_log_tick(index),
+            Timer::LogRound => self.on_log_round(index),
             Timer::Sweep => self.on_sweep(index),
             Timer::DrainPatience => {
                 let delay = self.rng.within(200, 2_000);

@@ -32,7 +32,16 @@ impl World {
                 }
                 never_other_bytes(change, before.as_ref(), after)
             }
+            (Key::Bundle(session, first), before, after @ Body::Bundle(frames, below)) => {
+                never_other_bytes(change, before.as_ref(), after)?;
+                let frames = frames.iter().map(|frame| frame.id).collect();
+                self.checkers.facts.bundles.on_stored(*session, *first, (*below, frames));
+                self.bundled += 1;
+                Ok(())
+            }
             (Key::Log(_, session), _, Body::Log(record)) => {
+                self.checkers.facts.bundles.on_record(record);
+                self.checkers.release.on_record(&mut self.checkers.facts, record)?;
                 let is_declared = self.bucket.peek(&Key::Loss(*session)).is_some();
                 self.checkers.loss.on_record(record, is_declared)?;
                 self.checkers.coverage.on_record(&mut self.checkers.facts, record)?;
@@ -41,6 +50,27 @@ impl World {
             (Key::Opener(..), before, after) => never_other_bytes(change, before.as_ref(), after),
             _ => Ok(()),
         }
+    }
+
+    /// Shows the checkers what is gone.
+    pub(crate) fn observe_deleted(&mut self, keys: &[Key]) -> Result<(), Violation> {
+        for key in keys {
+            if let Key::Bundle(session, first) = key {
+                self.checkers.facts.bundles.on_deleted(*session, *first);
+                let record = self.nodes_log_record(*session);
+                if let Some(record) = record {
+                    self.checkers.release.on_record(&mut self.checkers.facts, &record)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn nodes_log_record(&self, session: SessionId) -> Option<LogRecord> {
+        self.bucket.objects().find_map(|(_, body)| match body {
+            Body::Log(record) if record.session == session => Some(record.clone()),
+            _ => None,
+        })
     }
 
     /// Shows the checkers what a follower's disk has for certain now.

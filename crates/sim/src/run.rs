@@ -31,6 +31,8 @@ pub struct Summary {
     pub proofs: u64,
     /// Recoveries that came to their end.
     pub recovered: u64,
+    /// Bundles that the store was given.
+    pub bundled: u64,
     /// Hash over all that happened.
     pub trace_hash: u64,
     /// The first violation.
@@ -71,6 +73,7 @@ pub fn run(seed: u64, scenario: Scenario, prints: bool) -> Summary {
         ensembles: world.ensembles,
         proofs: world.proofs,
         recovered: world.recovered,
+        bundled: world.bundled,
         trace_hash: world.trace.hash(),
         violation,
     }

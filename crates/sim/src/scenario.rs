@@ -66,6 +66,9 @@ pub enum Scenario {
     RacingRecoverers,
     /// Followers' disks are full now and then.
     FullDisks,
+    /// Rounds are bundled; owners and followers die and stop at any step, answers are lost, and clocks are beyond their
+    /// bound, so that live owners are recovered.
+    Bundles,
     /// All of it at once.
     EnsembleEverything,
     /// All of it at once, two directories of one name, leases erased and clocks beyond their bound: live owners are taken
@@ -74,7 +77,7 @@ pub enum Scenario {
 }
 
 /// Every scenario.
-pub const ALL: [Scenario; 28] = [
+pub const ALL: [Scenario; 29] = [
     Scenario::Calm,
     Scenario::Crashes,
     Scenario::Pauses,
@@ -101,6 +104,7 @@ pub const ALL: [Scenario; 28] = [
     Scenario::FailedProofs,
     Scenario::RacingRecoverers,
     Scenario::FullDisks,
+    Scenario::Bundles,
     Scenario::EnsembleEverything,
     Scenario::EnsembleBeyondSkew,
 ];
@@ -204,6 +208,8 @@ pub struct Plan {
     pub link_slow: u64,
     /// Longest time between two sweeps of a node, in milliseconds.
     pub sweep_every_ms: u64,
+    /// As how many dirty cells each one counts, for bundles are made of many.
+    pub cell_weight: u64,
     /// Whether handlers write at the worst moments.
     pub has_adversary: bool,
 }
@@ -236,6 +242,7 @@ impl Plan {
             fsync_ms_max: 5,
             link_slow: 0,
             sweep_every_ms: 20_000,
+            cell_weight: 1,
             has_adversary: false,
         };
         plan.weather.list_stale_ms_max = 3_000;

@@ -57,6 +57,8 @@ pub struct World {
     pub(crate) ensembles: u64,
     pub(crate) proofs: u64,
     pub(crate) recovered: u64,
+    /// Bundles that the store was given.
+    pub(crate) bundled: u64,
     queue: BTreeMap<(u64, u64, u64), Event>,
     calls: BTreeMap<CallId, Call>,
     names_given: u64,
@@ -90,6 +92,7 @@ impl World {
             ensembles: 0,
             proofs: 0,
             recovered: 0,
+            bundled: 0,
             queue: BTreeMap::new(),
             calls: BTreeMap::new(),
             names_given: 0,
@@ -261,6 +264,9 @@ impl World {
         let (reply, change) = self.bucket.apply(&operation, self.now, stale);
         self.trace.line(self.now, format_args!("store applies {}: {reply:?}", id.0));
         self.calls.get_mut(&id).expect("the call is known").reply = Some(reply);
+        if let Operation::Delete(keys) = &operation {
+            self.observe_deleted(keys)?;
+        }
         change.map_or(Ok(()), |change| self.observe(&change))
     }
 

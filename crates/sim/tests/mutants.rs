@@ -40,6 +40,11 @@ fn scenarios(mutant: Mutant) -> &'static [Scenario] {
         }
         Mutant::HideDirtyCell => &[Scenario::FailedProofs],
         Mutant::CoverByEnsemble => &[Scenario::EnsembleDrains],
+        Mutant::CreditBundlesAsCells
+        | Mutant::DropUndrainedBundle
+        | Mutant::DeleteBundleBeforeRecord
+        | Mutant::IgnoreBundles
+        | Mutant::ReadBundlesBeforeSeal => &[Scenario::Bundles],
     }
 }
 
@@ -104,4 +109,9 @@ mutants! {
     a_release_of_uncovered_frames_is_found: ReleaseUncovered,
     a_hidden_dirty_cell_is_found: HideDirtyCell,
     a_coverage_by_the_ensemble_alone_is_found: CoverByEnsemble,
+    a_bundle_credited_as_cells_is_found: CreditBundlesAsCells,
+    a_bundle_given_up_undrained_is_found: DropUndrainedBundle,
+    a_bundle_deleted_before_the_record_excludes_it_is_found: DeleteBundleBeforeRecord,
+    a_recovery_that_ignores_bundles_is_found: IgnoreBundles,
+    bundles_read_before_the_seal_are_found: ReadBundlesBeforeSeal,
 }

@@ -51,6 +51,9 @@ pub struct Metrics {
     restore_files: BoundCounter<u64>,
     wal_bytes: BoundUpDownCounter<i64>,
     log_retained: BoundUpDownCounter<i64>,
+    log_bundles: Counters<Outcome>,
+    log_bundle_bytes: BoundCounter<u64>,
+    log_bundle_duration: BoundHistogram<f64>,
     log_by_ensemble: BoundUpDownCounter<i64>,
     log_ensembles: Counter<u64>,
     log_evictions: Counter<u64>,
@@ -105,6 +108,9 @@ impl Metrics {
             restore_files: one(&names::RESTORE_FILES),
             wal_bytes: level(&names::WAL_BYTES),
             log_retained: level(&names::LOG_RETAINED),
+            log_bundles: Counters::new(meter, &names::LOG_BUNDLES),
+            log_bundle_bytes: one(&names::LOG_BUNDLE_BYTES),
+            log_bundle_duration: spread(&names::LOG_BUNDLE_DURATION),
             log_by_ensemble: level(&names::LOG_BY_ENSEMBLE),
             log_ensembles: counter(meter, &names::LOG_ENSEMBLES),
             log_evictions: counter(meter, &names::LOG_EVICTIONS),
@@ -233,6 +239,15 @@ impl Metrics {
     /// The frames that a session retains have grown or shrunk.
     pub fn log_retained_changed(&self, delta: i64) {
         self.log_retained.add(delta);
+    }
+
+    /// A put of a bundle has ended.
+    pub fn bundle(&self, outcome: Outcome, bytes: u64, elapsed: Duration) {
+        self.log_bundles.of(outcome).add(1);
+        self.log_bundle_duration.record(elapsed.as_secs_f64());
+        if outcome == Outcome::Ok {
+            self.log_bundle_bytes.add(bytes);
+        }
     }
 
     /// A session's writes are proved by followers from now on, or no longer.

@@ -124,7 +124,13 @@ metrics! {
     CELLS_RESIDENT: Kind::UpDown, "holdfast.cellnode.cells.resident.count", "{cell}", [],
         "Cells with an open database.";
     LOG_RETAINED: Kind::UpDown, "holdfast.cellnode.log.retained.bytes", "By", [],
-        "Bytes of frames in the memory of sessions that the bucket does not cover yet.";
+        "Bytes of frames in the memory of sessions that the bucket does not store yet.";
+    LOG_BUNDLES: Kind::Counter, "holdfast.cellnode.log.bundles.count", "{bundle}", ["outcome"],
+        "Puts of bundles: one object with the frames of many cells.";
+    LOG_BUNDLE_BYTES: Kind::Counter, "holdfast.cellnode.log.bundles.bytes", "By", [],
+        "Bytes of bundles stored.";
+    LOG_BUNDLE_DURATION: Kind::Histogram(WAIT_SECONDS), "holdfast.cellnode.log.bundles.duration.seconds", "s", [],
+        "One put of a bundle, failed ones included.";
     LOG_BY_ENSEMBLE: Kind::UpDown, "holdfast.cellnode.log.by_ensemble.count", "{session}", [],
         "Sessions whose writes followers prove now; the others wait for the bucket.";
     LOG_ENSEMBLES: Kind::Counter, "holdfast.cellnode.log.ensembles.count", "{ensemble}", ["members"],

@@ -96,6 +96,7 @@ mod tests {
             }),
             recovery: Some(recovery),
             loss_declared: false,
+            bundles_from: None,
         };
         let (status, detail) = log_check(&record, false).unwrap();
         assert_eq!(status, Status::Fault);

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use holdfast_bucket::BucketArgs;
-use holdfast_records::{EnsembleRecord, LogLoss, MemberRecord, NodeLogRecord, RecordError};
+use holdfast_bucket::{Bucket, BucketArgs};
+use holdfast_records::{EnsembleRecord, LogLoss, MemberRecord, NodeLogRecord, RecordError, bundle_prefix};
 use holdfast_rpc::follower::{FollowerDescription, HeldLog, LogName};
-use holdfast_types::{FollowerName, Millis};
+use holdfast_types::{FollowerName, LogOffset, Millis};
 use serde_json::{Value, json};
 
 use super::view::{self, ensemble_json, state_name, witnesses};
@@ -14,6 +14,9 @@ use super::{Which, follower_client, is_dead};
 use crate::args::open_existing;
 use crate::output::{Output, bytes, span};
 use crate::peers;
+
+/// Rows of one page of a listing.
+const PAGE: usize = 1_000;
 
 /// Options of `log show`.
 #[derive(Debug, clap::Args)]
@@ -30,8 +33,34 @@ struct Shown {
     record: NodeLogRecord,
     is_dead: bool,
     loss: Option<Result<LogLoss, RecordError>>,
+    bundles: Bundles,
     answers: BTreeMap<FollowerName, Result<FollowerDescription, String>>,
     now: Millis,
+}
+
+/// The bundles in the bucket.
+#[derive(Default)]
+struct Bundles {
+    count: u64,
+    bytes: u64,
+}
+
+impl Bundles {
+    async fn list(bucket: &dyn Bucket, log: &LogName) -> Result<Self> {
+        let prefix = bundle_prefix(&log.node, log.session);
+        let (mut found, mut after) = (Self::default(), None::<String>);
+        loop {
+            let page = bucket.list(&prefix, after.as_deref(), PAGE).await?;
+            for object in page.objects {
+                found.count += 1;
+                found.bytes += object.len;
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(found),
+            }
+        }
+    }
 }
 
 impl Show {
@@ -48,7 +77,8 @@ impl Show {
         let answers = view::ask(&buckets, &client, view::follower_names(&record)).await;
         let is_dead = is_dead(&buckets, &log).await?;
         let loss = view::loss(&*buckets.records, &log).await?;
-        let shown = Shown { log, record, is_dead, loss, answers, now: peers::now() };
+        let bundles = Bundles::list(&*buckets.records, &log).await?;
+        let shown = Shown { log, record, is_dead, loss, bundles, answers, now: peers::now() };
         output.print(&shown.to_json(), || shown.to_text())
     }
 }
@@ -76,7 +106,7 @@ impl Shown {
     }
 
     fn to_json(&self) -> Value {
-        let Self { log, record, is_dead, loss, answers: _, now: _ } = self;
+        let Self { log, record, is_dead, loss, bundles, answers: _, now: _ } = self;
         let with_members = |ensemble: &EnsembleRecord| {
             let mut shown = ensemble_json(ensemble);
             shown["members"] = ensemble.members.iter().map(|member| self.member_json(member)).collect();
@@ -96,6 +126,8 @@ impl Shown {
                 "done_below": recovery.done_below.get(),
                 "blocked": recovery.blocked,
             })),
+            "bundles_from": record.bundles_from.map(LogOffset::get),
+            "bundles": { "count": bundles.count, "bytes": bundles.bytes },
             "loss_declared": record.loss_declared,
             "loss": loss.as_ref().and_then(|loss| loss.as_ref().ok()).map(|loss| json!({
                 "declared_ms": loss.declared_ms.get(), "reason": loss.reason,
@@ -104,7 +136,7 @@ impl Shown {
     }
 
     fn to_text(&self) -> String {
-        let Self { log, record, is_dead, loss, answers: _, now } = self;
+        let Self { log, record, is_dead, loss, bundles, answers: _, now } = self;
         let life = if *is_dead { "dead" } else { "alive" };
         let mut text = format!(
             "node      {}\nsession   {}, {life}\nstate     {}\n",
@@ -128,6 +160,10 @@ impl Shown {
             if !recovery.blocked.is_empty() {
                 text += &format!("          BLOCKED: {}\n", recovery.blocked);
             }
+        }
+        if let Some(from) = record.bundles_from {
+            let Bundles { count, bytes: len } = bundles;
+            text += &format!("bundles   {count} ({}), to be read from offset {from} on\n", bytes(*len));
         }
         if witnesses(record).is_none() {
             text += "needs     no follower: all that was acknowledged is in the bucket\n";

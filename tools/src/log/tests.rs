@@ -48,6 +48,7 @@ async fn fleet(folder: &Path) -> Buckets {
         prior: None,
         recovery: None,
         loss_declared: false,
+        bundles_from: None,
     };
     let key = Key::NodeLog(record.node.clone(), SESSION).to_string();
     buckets.records.put(&key, record.encode().into()).await.unwrap();

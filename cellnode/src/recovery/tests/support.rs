@@ -13,8 +13,8 @@ use holdfast_core::log_record::MemberId;
 use holdfast_core::recovery::Holdings;
 use holdfast_ltx::{Encoder, Header, PageSize, WalSpan};
 use holdfast_records::{
-    EnsembleRecord, Key, LogLoss, MemberRecord, NodeLease, NodeLoad, NodeLogRecord, NodeLogState, Opener,
-    OpenerReason, ProtocolRange, Record, RecoveryRecord,
+    Bundle, BundleRow, EnsembleRecord, Key, LogLoss, MemberRecord, NodeLease, NodeLoad, NodeLogRecord,
+    NodeLogState, Opener, OpenerReason, ProtocolRange, Record, RecoveryRecord,
 };
 use holdfast_rpc::follower::{LogFrame, LogName};
 use holdfast_types::{
@@ -131,12 +131,39 @@ impl Fleet {
             prior: None,
             recovery: None,
             loss_declared: false,
+            bundles_from: None,
         }
     }
 
     async fn put(&self, record: &NodeLogRecord) {
         let key = Key::NodeLog(self.log.node.clone(), self.log.session).to_string();
         self.bucket.put(&key, record.encode().into()).await.unwrap();
+    }
+
+    /// The record has recoveries read bundles from this offset on; followers were told to drop what is below `released`.
+    pub(super) async fn mark_bundled(&self, from: u64, released: u64) {
+        self.put(&NodeLogRecord { bundles_from: Some(LogOffset::new(from)), ..self.open_record() }).await;
+        for follower in self.followers.lock().values_mut() {
+            follower.start = LogOffset::new(released);
+        }
+    }
+
+    pub(super) fn bundle_key(&self, first: u64) -> String {
+        Key::Bundle(self.log.node.clone(), self.log.session, LogOffset::new(first)).to_string()
+    }
+
+    /// Stores a bundle with these rows: offset, cell, transaction.
+    pub(super) async fn bundle(&self, first: u64, below: u64, rows: &[(u64, &'static str, u64)]) {
+        let row = |(at, name, txid): &(u64, &str, u64)| BundleRow {
+            offset: LogOffset::new(*at),
+            cell: cell(name),
+            epoch: Epoch::new(1),
+            txid: Txid::new(*txid),
+            body: ltx(*txid, 1),
+        };
+        let (session, rows) = (self.log.session, rows.iter().map(row).collect());
+        let bundle = Bundle { session, first: LogOffset::new(first), below: LogOffset::new(below), rows };
+        self.bucket.put(&self.bundle_key(first), bundle.encode().bytes).await.unwrap();
     }
 
     /// Another session is at it and said so this long ago.

@@ -128,7 +128,7 @@ impl World {
             }
             Step::ChangePace => {
                 self.may_wait = true;
-                Some(GateEvent::PaceChanged { may_wait: true })
+                Some(GateEvent::PaceChanged { rounds: 1 })
             }
             Step::Abandon => self.fault(GateEvent::Abandoned),
             Step::Tick => Some(GateEvent::Tick),

@@ -155,6 +155,9 @@ impl Owner {
                     }
                 }
                 NodeLogEffect::Proved(proof) => self.proved_below = self.proved_below.max(proof.below()),
+                NodeLogEffect::Bundle { .. }
+                | NodeLogEffect::DeleteBundles { .. }
+                | NodeLogEffect::Rounds { .. } => unreachable!("no round of this model is bundled"),
                 NodeLogEffect::ReadFollowers
                 | NodeLogEffect::Durability { .. }
                 | NodeLogEffect::Active { .. }

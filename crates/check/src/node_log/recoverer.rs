@@ -96,6 +96,7 @@ impl Rescue {
                 // The first frame's offset is 1 whatever a recovery counts from.
                 self.gather = Some(Gather { from: place(&member), next: start.max(LogOffset::new(1)), end });
             }
+            RecoveryEffect::GatherBundles { .. } => unreachable!("no round of this model is bundled"),
             RecoveryEffect::LookForLoss => self.looks_for_loss = true,
             RecoveryEffect::Finish(outcome) => self.end(&outcome),
         }

@@ -50,7 +50,25 @@ pub enum NodeLogEffect<V> {
         /// The member.
         member: MemberId,
     },
-    /// Tell every linked member that frames below are in the bucket.
+    /// Store the frames from `first` on that are not covered as one bundle, or as many of them as one holds, under a key
+    /// that `first` names; until it is stored, or nothing is left to store.
+    Bundle {
+        /// What the bundle begins with. Frames from here to the first retained one are covered.
+        first: LogOffset,
+        /// The first frame that does not belong into it.
+        below: LogOffset,
+    },
+    /// Delete bundles. Nobody reads them any more.
+    DeleteBundles {
+        /// What each began with.
+        firsts: Vec<LogOffset>,
+    },
+    /// Over how many rounds a cell's frames gather for one upload.
+    Rounds {
+        /// How many.
+        rounds: u32,
+    },
+    /// Tell every linked member that frames below are stored in the bucket.
     Release {
         /// The first frame that is retained.
         start: LogOffset,

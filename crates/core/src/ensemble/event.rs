@@ -34,7 +34,7 @@ pub enum NodeLogEvent<V> {
         /// The frame.
         offset: LogOffset,
     },
-    /// The link of a member has still to send frames that are retained no more: they are in the bucket.
+    /// The link of a member has still to send frames that are retained no more: they are stored in the bucket.
     MemberFellBehind {
         /// The member.
         member: MemberId,
@@ -63,6 +63,18 @@ pub enum NodeLogEvent<V> {
         /// The first frame that is not.
         below: LogOffset,
     },
+    /// A round of uploads begins.
+    Round {
+        /// Cells with frames that are retained and not covered.
+        cells: u64,
+    },
+    /// The bundle that was asked for is stored.
+    Bundled {
+        /// The first frame that is not in it. It holds every frame before that was not covered.
+        below: LogOffset,
+    },
+    /// Everything that was to be bundled is covered.
+    NothingToBundle,
     /// Time passed. Wanted every 50 ms or so.
     Tick,
     /// The session ends in order: no more frames will come.

@@ -4,10 +4,12 @@ use alloc::vec::Vec;
 
 use holdfast_types::{LogEpoch, LogOffset, Millis, WriteId};
 
+use super::bundles::Bundles;
 use super::health::{STALL_MS, Sent, note_durable, slow_members};
 use super::members::{Link, Member, Members};
 use super::record::{RecordState, Step};
 use super::recruit::{ENSEMBLE_LEN, Quarantine, choose};
+use super::storing::delete;
 use super::{EnsembleProof, FollowerView, MemberFailure, NodeLogConfig, NodeLogEffect, NodeLogEvent};
 use crate::log_record::{Ensemble, LogRecord, LogState, MemberId};
 use crate::mutant::{self, Mutant};
@@ -25,27 +27,32 @@ const READ_MS_WHEN_SHORT: u64 = 500;
 pub struct NodeLog<V> {
     config: NodeLogConfig,
     /// The next frame's offset.
-    next: LogOffset,
-    /// The first retained frame: everything below is in its cell's prefix.
-    start: LogOffset,
+    pub(super) next: LogOffset,
+    /// The first retained frame: everything below is stored in the bucket.
+    pub(super) start: LogOffset,
+    /// Everything below is in its cell's prefix.
+    pub(super) covered_below: LogOffset,
+    pub(super) bundles: Bundles,
+    /// As last told: over how many rounds a cell's frames gather.
+    pub(super) rounds: u32,
     /// Every frame below was proved by an ensemble.
-    proved_below: LogOffset,
+    pub(super) proved_below: LogOffset,
     /// What the members of a new ensemble must have fsynced before it may become active.
     target: LogOffset,
     /// What the members were last told to drop below.
     released: LogOffset,
-    record: RecordState<V>,
+    pub(super) record: RecordState<V>,
     members: Members,
     followers: Vec<FollowerView>,
     followers_read_at: Option<Millis>,
     quarantine: Quarantine,
-    sent: Sent,
-    by_ensemble: bool,
-    is_closing: bool,
+    pub(super) sent: Sent,
+    pub(super) by_ensemble: bool,
+    pub(super) is_closing: bool,
     is_over: bool,
 }
 
-type Effects<V> = Vec<NodeLogEffect<V>>;
+pub(super) type Effects<V> = Vec<NodeLogEffect<V>>;
 
 impl<V: Clone + core::fmt::Debug> NodeLog<V> {
     /// The log of a session that just began: empty, without a record.
@@ -55,6 +62,9 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
             config,
             next: LogOffset::new(1),
             start: LogOffset::new(1),
+            covered_below: LogOffset::new(1),
+            bundles: Bundles::new(),
+            rounds: 1,
             proved_below: LogOffset::new(1),
             target: LogOffset::new(1),
             released: LogOffset::new(1),
@@ -132,7 +142,10 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
             NodeLogEvent::RecordAnswered { answer } => self.on_answer(answer, now, &mut effects),
             NodeLogEvent::RecordRead { record } => self.on_record(record, now, &mut effects),
             NodeLogEvent::RecordUnreadable => self.read_record(&mut effects),
-            NodeLogEvent::Covered { below } => self.on_covered(below),
+            NodeLogEvent::Covered { below } => self.on_covered(below, &mut effects),
+            NodeLogEvent::Round { cells } => self.on_round(cells, &mut effects),
+            NodeLogEvent::Bundled { below } => self.on_bundled(below, &mut effects),
+            NodeLogEvent::NothingToBundle => self.bundles.not_made(),
             NodeLogEvent::Tick => self.on_tick(now, &mut effects),
             NodeLogEvent::Closing => self.is_closing = true,
         }
@@ -140,6 +153,7 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
             self.prove(&mut effects);
             self.change_record(now, write_id, &mut effects);
             self.tell_durability(now, &mut effects);
+            self.tell_rounds(&mut effects);
         }
         effects
     }
@@ -210,12 +224,6 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
             // Only a recovery seals: the record tells whether this session counts as dead.
             self.read_record(effects);
         }
-    }
-
-    fn on_covered(&mut self, below: LogOffset) {
-        assert!(below <= self.next, "only what was appended is covered");
-        self.start = self.start.max(below);
-        self.sent.forget(self.start);
     }
 
     fn on_tick(&mut self, now: Millis, effects: &mut Effects<V>) {
@@ -309,10 +317,10 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
             Some(current) if self.may_activate(current) => {
                 Some(LogRecord { active: true, prior: None, ..current.clone() })
             }
-            _ => self.reconfigured(now),
+            _ => self.reconfigured(now).or_else(|| self.marked()),
         };
         if let Some(record) = record {
-            let record = LogRecord { write_id, ..record };
+            let record = LogRecord { write_id, bundles_from: self.bundles.from(), ..record };
             let guard = self.record.guard();
             self.record.attempts.push(record.clone());
             self.record.step = Step::Writing;
@@ -332,12 +340,13 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
             prior: None,
             recovery: None,
             loss_declared: false,
+            bundles_from: None,
         }
     }
 
     /// In order, with everything in the cells' prefixes (INV-REC-2).
     fn sealed(&self) -> Option<LogRecord> {
-        (self.start == self.next).then(|| LogRecord { state: LogState::Sealed, ..self.blank() })
+        (self.covered_below == self.next).then(|| LogRecord { state: LogState::Sealed, ..self.blank() })
     }
 
     /// Whether every member of a new ensemble holds all that was proved and is not in the bucket.
@@ -436,9 +445,15 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
         let Ensemble { log_epoch, members } = record.ensemble.clone();
         if record.state == LogState::Sealed {
             self.is_over = true;
+            delete(self.bundles.all(), effects);
             effects.push(NodeLogEffect::Closed);
             return;
         }
+        delete(self.bundles.confirmed(record.bundles_from), effects);
+        let was_active = self
+            .record
+            .current()
+            .is_some_and(|before| before.active && record.active && before.ensemble.log_epoch == log_epoch);
         let witnesses = record.witnesses().map_or_else(Vec::new, |ensemble| ensemble.members.clone());
         let is_active = record.active;
         self.record.confirm(record, version);
@@ -452,7 +467,9 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
             self.members.remove(&id);
             effects.push(NodeLogEffect::Close { member: id });
         }
-        if is_active {
+        if was_active {
+            // Only what it says of bundles has changed.
+        } else if is_active {
             for id in &members {
                 self.quarantine.forgive(id);
             }

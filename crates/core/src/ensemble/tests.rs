@@ -8,6 +8,8 @@ use holdfast_types::{
     FollowerName, HostId, Incarnation, LogEpoch, LogOffset, Millis, NodeName, SessionId, WriteId, Zone,
 };
 
+mod bundling;
+
 type Effect = NodeLogEffect<u64>;
 
 fn member(name: &str) -> MemberId {

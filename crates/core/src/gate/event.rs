@@ -37,10 +37,11 @@ pub enum GateEvent {
         /// The transaction in it.
         txid: Txid,
     },
-    /// Whether what is logged may wait for its pace: an ensemble proves, and the node's memory is not short.
+    /// How long what is logged may wait for its upload.
     PaceChanged {
-        /// Whether it may.
-        may_wait: bool,
+        /// In times of the pace. 0: not at all, since no ensemble proves, or the node's memory is short. More than one
+        /// while the node log bundles.
+        rounds: u32,
     },
     /// The capture asked for failed: the local database cannot be trusted.
     CaptureFailed,

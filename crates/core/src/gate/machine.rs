@@ -48,7 +48,8 @@ pub struct Gate {
     covered: Txid,
     /// Up to here nothing waits for its pace.
     hurried_upto: Txid,
-    may_wait: bool,
+    /// How long what is logged may wait, in times of the pace.
+    rounds: u32,
     /// Whether an owner read of this epoch has named the session yet. Before, even what was restored may be missing
     /// from a later epoch: a late landing of the epoch before can be seen by one restore and not by another.
     is_confirmed: bool,
@@ -82,7 +83,7 @@ impl Gate {
             uploads: Uploads::new(restored, pace_ms),
             covered: restored,
             hurried_upto: restored,
-            may_wait: false,
+            rounds: 0,
             is_confirmed: mutant::is(Mutant::SkipConfirmation),
             owner_read: None,
             waiting: Queue::default(),
@@ -153,7 +154,7 @@ impl Gate {
             GateEvent::UploadFailed { last } => self.on_upload_failed(last, effects),
             GateEvent::Captured { captured } => self.on_captured(captured, effects),
             GateEvent::CaptureFailed => self.on_capture_failed(effects),
-            GateEvent::PaceChanged { may_wait } => self.may_wait = may_wait,
+            GateEvent::PaceChanged { rounds } => self.rounds = rounds,
             _ if self.failed.is_some() => {}
             GateEvent::OutputReady { .. } => self.release(Clearance::NothingUncovered, effects),
             GateEvent::EnsembleProved { proof, offset, txid } => {
@@ -188,13 +189,13 @@ impl Gate {
         }
         let uploaded = self.uploads.uploaded;
         let is_hurried = self.hurried_upto > uploaded || self.waiting.wants_bucket(uploaded);
-        let is_urgent = bucket_is_behind || !self.may_wait || is_hurried;
-        self.start_upload(self.captured, is_urgent, now, effects);
+        let is_urgent = bucket_is_behind || self.rounds == 0 || is_hurried;
+        self.start_upload(self.captured, (is_urgent, now), effects);
     }
 
-    fn start_upload(&mut self, upto: Txid, is_urgent: bool, now: Millis, effects: &mut Vec<GateEffect>) {
+    fn start_upload(&mut self, upto: Txid, (is_urgent, now): (bool, Millis), effects: &mut Vec<GateEffect>) {
         let due_before = self.uploads.due();
-        if let Some(piece) = self.uploads.start(upto, is_urgent, now) {
+        if let Some(piece) = self.uploads.start(upto, is_urgent, (now, self.rounds)) {
             effects.push(GateEffect::Upload { first: piece.first, last: piece.last, attempt: 0 });
         } else if let Some(due) = self.uploads.due()
             && due_before.is_none()
@@ -211,7 +212,7 @@ impl Gate {
             self.is_settled = true;
             effects.push(GateEffect::Settled);
         } else {
-            self.start_upload(self.logged_upto, true, now, effects);
+            self.start_upload(self.logged_upto, (true, now), effects);
         }
     }
 

@@ -77,7 +77,7 @@ impl Cell {
     }
 
     fn paced(&mut self) {
-        self.on(GateEvent::PaceChanged { may_wait: true });
+        self.on(GateEvent::PaceChanged { rounds: 1 });
     }
 
     fn captured(&mut self, txid: u64) -> Vec<GateEffect> {
@@ -335,7 +335,7 @@ fn without_an_ensemble_what_was_logged_goes_up_at_once_and_is_proved_by_the_buck
     cell.paced();
     cell.output(1, 6);
     cell.logged(6, 40);
-    assert_eq!(cell.on(GateEvent::PaceChanged { may_wait: false }), vec![upload(6, 6, 0)]);
+    assert_eq!(cell.on(GateEvent::PaceChanged { rounds: 0 }), vec![upload(6, 6, 0)]);
     assert_eq!(cell.uploaded(6), vec![GateEffect::ReadOwner { attempt: 0 }]);
     assert_eq!(released(&cell.owner_read(3, 1)), vec![1]);
     assert_eq!(cell.proved(6, 40), vec![], "a proof that comes second changes nothing");

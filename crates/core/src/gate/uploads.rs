@@ -32,8 +32,13 @@ impl Uploads {
         Self { pace_ms, uploaded: restored, running: None, due: None, round: None }
     }
 
-    /// The next piece, where one is due.
-    pub(super) fn start(&mut self, captured: Txid, is_urgent: bool, now: Millis) -> Option<Piece> {
+    /// The next piece, where one is due. What is new waits for so many `rounds`.
+    pub(super) fn start(
+        &mut self,
+        captured: Txid,
+        is_urgent: bool,
+        (now, rounds): (Millis, u32),
+    ) -> Option<Piece> {
         if self.running.is_some() {
             return None;
         }
@@ -42,7 +47,10 @@ impl Uploads {
         if behind(captured) == 0 {
             return None;
         }
-        if !is_urgent && self.round.is_none() && now < *self.due.get_or_insert(now.plus(self.pace_ms)) {
+        if !is_urgent
+            && self.round.is_none()
+            && now < *self.due.get_or_insert(now.plus(self.pace_ms.saturating_mul(rounds.into())))
+        {
             return None;
         }
         let (first, last) = next_piece(self.uploaded, captured)?;

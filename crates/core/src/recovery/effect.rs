@@ -39,6 +39,14 @@ pub enum RecoveryEffect<V> {
         /// holds must be left out, for a chain with a gap restores nothing.
         is_whole: bool,
     },
+    /// Bring the frames of the session's bundles into their cells' prefixes: of the one that begins with `from`, of the one
+    /// that begins where it ends, and so on until one is not there. Reads begin now, not earlier.
+    GatherBundles {
+        /// What the first begins with.
+        from: LogOffset,
+        /// As for `Gather`; a bundle that is damaged then counts as lost.
+        is_whole: bool,
+    },
     /// Look whether a person declared the loss.
     LookForLoss,
     /// The recovery is over; an unfinished gathering is to be ended.

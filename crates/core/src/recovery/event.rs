@@ -42,10 +42,10 @@ pub enum RecoveryEvent<V> {
     /// Of what was to be gathered, every frame below this offset is in its cell's prefix. Reported now and then, also
     /// without progress.
     Progress {
-        /// The offset.
+        /// The offset; of bundles zero, for they are read from their first one again.
         done_below: LogOffset,
     },
-    /// Everything that was to be gathered is in its cell's prefix.
+    /// Everything that was to be gathered, of a member or of bundles, is in its cell's prefix.
     Gathered,
     /// Gathering ended early.
     GatherFailed(GatherFault),
@@ -58,4 +58,6 @@ pub enum GatherFault {
     Member(String),
     /// The bucket, or this machine.
     Here(String),
+    /// A bundle is damaged.
+    Bundle(String),
 }

@@ -1,5 +1,7 @@
-//! The step that brings a witness's frames into the cells' prefixes, with a heartbeat in the record. A heartbeat that is
-//! refused means that another recoverer took over, or finished.
+//! The steps that bring frames into the cells' prefixes, with a heartbeat in the record: those of a witness, then those of
+//! the session's bundles. In this order: a witness may have dropped what a bundle holds until the moment of its seal, so
+//! only bundles that are read after it are all of them. A heartbeat that is refused means that another recoverer took
+//! over, or finished.
 
 use holdfast_types::{LogOffset, Millis};
 
@@ -16,7 +18,7 @@ use crate::store::Answer;
 /// A gathering under way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Gathering {
-    member: MemberId,
+    source: Source,
     end: LogOffset,
     /// The member is a witness: its progress holds for every witness. Of what is left after a declared loss nothing may
     /// be concluded for a member that is still to come.
@@ -25,6 +27,13 @@ pub(super) struct Gathering {
     heartbeat_at: Millis,
     record: RecordAccess,
     ended: Option<Result<(), GatherFault>>,
+}
+
+/// Where frames are gathered from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Source {
+    Member(MemberId),
+    Bundles,
 }
 
 /// What is outstanding at the record.
@@ -55,13 +64,15 @@ impl<V: Clone + core::fmt::Debug> Recovery<V> {
             "coverage needs a witness"
         );
         let (start, end) = (self.done_below().max(holdings.start), holdings.end);
-        if is_whole && (start >= end || mutant::is(Mutant::SealBeforeCoverage)) {
-            self.is_covered = start >= end;
+        if is_whole && mutant::is(Mutant::SealBeforeCoverage) {
             return self.seal();
+        }
+        if is_whole && start >= end {
+            return self.gather_from_bundles();
         }
         let start = if is_whole { start } else { holdings.start };
         self.step = Step::Gathering(Gathering {
-            member: member.clone(),
+            source: Source::Member(member.clone()),
             end,
             is_whole,
             done_below: self.done_below(),
@@ -70,6 +81,41 @@ impl<V: Clone + core::fmt::Debug> Recovery<V> {
             ended: None,
         });
         RecoveryEffect::Gather { member, start, end, is_whole }
+    }
+
+    /// Where the session's bundles begin, if it has any.
+    pub(super) fn bundles_from(&self) -> Option<LogOffset> {
+        let (record, _) = self.record.as_ref().expect("the record was read");
+        record.bundles_from.filter(|_| !mutant::is(Mutant::IgnoreBundles))
+    }
+
+    /// What followers alone held is in the cells' prefixes: what is left is in bundles.
+    pub(super) fn gather_from_bundles(&mut self) -> RecoveryEffect<V> {
+        match self.bundles_from() {
+            Some(from) if !(mutant::is(Mutant::ReadBundlesBeforeSeal) && self.are_bundles_read) => {
+                if !self.is_held() {
+                    return self.hold();
+                }
+                self.gather_bundles(from, !self.is_loss_declared)
+            }
+            _ => {
+                self.is_covered = true;
+                self.seal()
+            }
+        }
+    }
+
+    pub(super) fn gather_bundles(&mut self, from: LogOffset, is_whole: bool) -> RecoveryEffect<V> {
+        self.step = Step::Gathering(Gathering {
+            source: Source::Bundles,
+            end: LogOffset::ZERO,
+            is_whole,
+            done_below: self.done_below(),
+            heartbeat_at: self.now,
+            record: RecordAccess::None,
+            ended: None,
+        });
+        RecoveryEffect::GatherBundles { from, is_whole }
     }
 
     pub(super) fn on_gathering(&mut self, event: RecoveryEvent<V>) -> Option<RecoveryEffect<V>> {
@@ -142,16 +188,31 @@ impl<V: Clone + core::fmt::Debug> Recovery<V> {
     }
 
     fn on_gathering_ended(&mut self, gathering: Gathering) -> Option<RecoveryEffect<V>> {
-        match gathering.ended.expect("it ended") {
-            Ok(()) if gathering.is_whole => {
+        match (gathering.ended.expect("it ended"), gathering.source) {
+            (Ok(()), Source::Member(_)) if gathering.is_whole => Some(self.gather_from_bundles()),
+            (Ok(()), Source::Member(_)) => Some(self.seal()),
+            (Ok(()), Source::Bundles) if mutant::is(Mutant::ReadBundlesBeforeSeal) => {
+                self.are_bundles_read = true;
+                self.proceed()
+            }
+            (Ok(()), Source::Bundles) if gathering.is_whole => {
                 self.is_covered = true;
                 Some(self.seal())
             }
-            Ok(()) => Some(self.seal()),
-            Err(GatherFault::Here(reason)) => Some(self.fail(RecoveryFailure::Gather(reason))),
-            Err(GatherFault::Member(reason)) => {
+            (Ok(()), Source::Bundles) => {
+                self.are_bundles_read = true;
+                Some(self.gather_what_is_left())
+            }
+            (Err(GatherFault::Here(reason)), _) => Some(self.fail(RecoveryFailure::Gather(reason))),
+            (Err(GatherFault::Bundle(reason)), _) => {
+                self.damage = Some(reason);
+                self.step = Step::LookingForLoss;
+                Some(RecoveryEffect::LookForLoss)
+            }
+            (Err(GatherFault::Member(reason)), source) => {
+                let Source::Member(member) = source else { unreachable!("no member was asked") };
                 let witnesses = self.witnesses.as_mut().expect("members were asked");
-                witnesses.tail_failed(&gathering.member, reason);
+                witnesses.tail_failed(&member, reason);
                 // What was brought so far is there: the next witness continues.
                 if let Some((LogRecord { recovery: Some(mark), .. }, _)) = &mut self.record {
                     mark.done_below = gathering.done_below;

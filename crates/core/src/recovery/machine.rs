@@ -1,5 +1,6 @@
 //! The machine: which event belongs to which step. The steps are in files of their own.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use holdfast_types::{Millis, WriteId};
@@ -35,6 +36,10 @@ pub struct Recovery<V> {
     /// Every acknowledged frame is covered: what remains is to write it down.
     pub(super) is_covered: bool,
     pub(super) is_loss_declared: bool,
+    /// After a declared loss: what bundles hold is brought.
+    pub(super) are_bundles_read: bool,
+    /// What is wrong with a bundle.
+    pub(super) damage: Option<String>,
     unknown_rounds: u32,
     contended_rounds: u32,
     pub(super) step: Step,
@@ -67,6 +72,8 @@ impl<V: Clone + core::fmt::Debug> Recovery<V> {
             seal_rounds: 0,
             is_covered: false,
             is_loss_declared: false,
+            are_bundles_read: false,
+            damage: None,
             unknown_rounds: 0,
             contended_rounds: 0,
             step: Step::Reading,

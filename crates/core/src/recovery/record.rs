@@ -50,6 +50,7 @@ impl<V: Clone + core::fmt::Debug> Recovery<V> {
             prior: None,
             recovery: None,
             loss_declared: false,
+            bundles_from: None,
         };
         if mutant::is(Mutant::AbsentLogIsNothing) {
             return self.finish(RecoveryOutcome::Recovered {

@@ -2,7 +2,7 @@
 
 use super::machine::{Recovery, SEAL_ROUNDS_MAX, Step};
 use super::witness::Witnesses;
-use super::{RECOVERY_SILENCE_MS, RecoveryEffect, RecoveryOutcome};
+use super::{RECOVERY_SILENCE_MS, RecoveryEffect, RecoveryFailure, RecoveryOutcome};
 use crate::log_record::{Ensemble, LogRecord, LogState};
 use crate::mutant::{self, Mutant};
 use crate::store::Guard;
@@ -39,10 +39,14 @@ impl<V: Clone + core::fmt::Debug> Recovery<V> {
     /// Asks every member of the ensemble that holds what the bucket lacks, if there is one.
     fn ask_members(&mut self) -> RecoveryEffect<V> {
         let (record, _) = self.record.as_ref().expect("the record was read");
+        if mutant::is(Mutant::ReadBundlesBeforeSeal)
+            && let Some(from) = record.bundles_from.filter(|_| !self.are_bundles_read && self.is_held())
+        {
+            return self.gather_bundles(from, true);
+        }
         let Some(ensemble) = ensemble_to_ask(record) else {
-            // Nothing was acknowledged on a follower's word.
-            self.is_covered = true;
-            return self.seal();
+            // Nothing that was acknowledged is on followers alone.
+            return self.gather_from_bundles();
         };
         let members = ensemble.members.clone();
         self.witnesses = Some(Witnesses::ask(ensemble));
@@ -55,6 +59,9 @@ impl<V: Clone + core::fmt::Debug> Recovery<V> {
         if is_declared {
             self.is_loss_declared = true;
             return if self.is_held() { self.gather_what_is_left() } else { self.hold() };
+        }
+        if let Some(damage) = self.damage.take() {
+            return self.fail(RecoveryFailure::Gather(damage));
         }
         let mark = self.record.as_ref().and_then(|(record, _)| record.recovery.as_ref());
         let is_marked = mark
@@ -72,8 +79,11 @@ impl<V: Clone + core::fmt::Debug> Recovery<V> {
         self.finish(RecoveryOutcome::Blocked { log_epoch, missing })
     }
 
-    /// After a declared loss: what the best of the members has is better than nothing.
-    fn gather_what_is_left(&mut self) -> RecoveryEffect<V> {
+    /// After a declared loss: what the best of the members has is better than nothing. What bundles hold comes before it.
+    pub(super) fn gather_what_is_left(&mut self) -> RecoveryEffect<V> {
+        if let Some(from) = self.bundles_from().filter(|_| !self.are_bundles_read) {
+            return self.gather_bundles(from, false);
+        }
         let rest = self.witnesses.as_ref().and_then(Witnesses::best_of_the_rest);
         match rest {
             Some((member, holdings)) => self.gather(member, holdings, false),

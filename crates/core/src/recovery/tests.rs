@@ -8,6 +8,7 @@ use super::*;
 use crate::log_record::{Ensemble, LogRecord, LogState, MemberId, RecoveryMark};
 use crate::store::{Answer, Guard};
 
+mod bundles;
 mod racing;
 
 const ME: SessionId = SessionId::from_bits(50);
@@ -46,6 +47,7 @@ fn open() -> LogRecord {
         prior: None,
         recovery: None,
         loss_declared: false,
+        bundles_from: None,
     }
 }
 

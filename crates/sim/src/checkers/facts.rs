@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdfast_core::log_record::{Ensemble, MemberId};
 use holdfast_types::{Epoch, LogOffset, SessionId, Txid};
 
+use super::bundles::BundleFacts;
 use crate::bucket::Cell;
 use crate::frame::FrameId;
 
@@ -26,6 +27,8 @@ pub struct LogFacts {
     fsynced: BTreeMap<(MemberId, SessionId), BTreeSet<LogOffset>>,
     stored: BTreeSet<FrameId>,
     proved: BTreeSet<FrameId>,
+    /// The bundles in the bucket.
+    pub bundles: BundleFacts,
 }
 
 impl LogFacts {
@@ -73,6 +76,15 @@ impl LogFacts {
         first.filter(|(offset, _)| *offset < below)
     }
 
+    /// The first frame of a session below `below` that neither its cell's prefix has nor a bundle that a recovery reads.
+    pub fn first_unreadable(&mut self, session: SessionId, below: LogOffset) -> Option<(LogOffset, FrameId)> {
+        let (from, _) = self.first_unstored(session, below)?;
+        let bundled = self.bundles.readable(session);
+        let frames = self.sessions.get(&session)?.frames.range(from..below);
+        let mut lacking = frames.filter(|(_, id)| !self.stored.contains(*id) && !bundled.contains(*id));
+        lacking.next().map(|(offset, frame)| (*offset, *frame))
+    }
+
     /// The first frame of a session below `below` that neither the bucket has nor every member of the ensemble.
     pub fn first_unsafe(
         &mut self,
@@ -80,7 +92,8 @@ impl LogFacts {
         below: LogOffset,
         witnesses: Option<&Ensemble>,
     ) -> Option<(LogOffset, FrameId)> {
-        let (from, _) = self.first_unstored(session, below)?;
+        let (from, _) = self.first_unreadable(session, below)?;
+        let bundled = self.bundles.readable(session);
         let members = witnesses.map_or(&[][..], |ensemble| &ensemble.members);
         let is_held = |offset: &LogOffset| {
             let has = |member: &MemberId| {
@@ -90,7 +103,8 @@ impl LogFacts {
             !members.is_empty() && members.iter().all(has)
         };
         let frames = &self.sessions.get(&session)?.frames;
-        let mut doubtful = frames.range(from..below).filter(|(_, frame)| !self.stored.contains(*frame));
+        let is_stored = |frame: &FrameId| self.stored.contains(frame) || bundled.contains(frame);
+        let mut doubtful = frames.range(from..below).filter(|(_, frame)| !is_stored(frame));
         doubtful.find(|(offset, _)| !is_held(offset)).map(|(offset, frame)| (*offset, *frame))
     }
 

@@ -72,6 +72,7 @@ pub(crate) mod tests {
             prior,
             recovery: None,
             loss_declared: false,
+            bundles_from: None,
         }
     }
 

@@ -81,8 +81,8 @@ impl World {
         let queue = slot.queue;
         let stay = slot.stay;
         let slot = Slot { stay, phase: Phase::Serving(Box::new(residency)), queue: Vec::new() };
-        let may_wait = self.log_of(index).is_some_and(|log| log.may_wait());
-        self.gate_event(index, cell, slot, GateEvent::PaceChanged { may_wait })?;
+        let rounds = self.log_of(index).map_or(0, |log| log.rounds());
+        self.gate_event(index, cell, slot, GateEvent::PaceChanged { rounds })?;
         for request in queue {
             // One event at a time; the cell may be gone after any of them.
             match self.take_slot(index, cell, stay) {

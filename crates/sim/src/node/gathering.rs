@@ -1,5 +1,5 @@
-//! The gathering of a recovery: a window of a member's tail, cut into pieces of level 0, each put into its cell's prefix;
-//! then the next window.
+//! The gathering of a recovery: a window of a member's tail, or a bundle, cut into pieces of level 0, each put into its
+//! cell's prefix; then the next one.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -24,8 +24,10 @@ const FAILURES_MAX: u32 = 6;
 /// A gathering under way.
 #[derive(Debug)]
 pub(crate) struct Gathering {
-    member: MemberId,
+    /// None: bundles.
+    member: Option<MemberId>,
     next: LogOffset,
+    /// Of bundles: after the last known one.
     end: LogOffset,
     began_at: Millis,
     /// Pieces of the window that are on their way.
@@ -45,7 +47,7 @@ impl World {
         assert!(is_whole, "nobody declares a loss in this world");
         let began_at = self.nodes[index].clock.read(self.now).wall;
         let gathering = Gathering {
-            member,
+            member: Some(member),
             next: start.max(LogOffset::new(1)),
             end,
             began_at,
@@ -65,7 +67,10 @@ impl World {
         let wall = self.nodes[index].clock.read(self.now).wall;
         let Some(gathering) = self.gathering(index, session) else { return Ok(()) };
         let began_at = std::mem::replace(&mut gathering.began_at, wall);
-        let (next, end, member) = (gathering.next, gathering.end, gathering.member.clone());
+        let (next, end) = (gathering.next, gathering.end);
+        let Some(member) = gathering.member.clone() else {
+            return self.read_bundle(index, session, began_at, 0);
+        };
         if next >= end {
             self.recovering(index, session).expect("checked").gathering = None;
             return self.recovery_event(index, session, RecoveryEvent::Gathered, began_at);
@@ -94,18 +99,98 @@ impl World {
                 let fault = GatherFault::Member("the tail ends early".to_owned());
                 return self.end_gathering(index, session, fault);
             }
-            let (member, from) = (gathering.member.clone(), gathering.next);
+            let from = gathering.next;
+            let member = gathering.member.clone().expect("a member has a tail");
             self.ask_member(index, session, member, Ask::Tail { from });
             return Ok(());
         };
         gathering.window_end = last.next();
-        for (key, body) in cut(&frames) {
+        self.put_pieces(index, session, &frames)
+    }
+
+    fn put_pieces(
+        &mut self,
+        index: usize,
+        session: SessionId,
+        frames: &[Rc<Frame>],
+    ) -> Result<(), Violation> {
+        for (key, body) in cut(frames) {
             let id = self.name();
             let gathering = self.gathering(index, session).expect("checked");
             gathering.pieces.insert(id, (key, body));
             self.put_piece(index, session, id, 0)?;
         }
         Ok(())
+    }
+
+    pub(super) fn start_gathering_bundles(
+        &mut self,
+        index: usize,
+        session: SessionId,
+        from: LogOffset,
+        is_whole: bool,
+    ) -> Result<(), Violation> {
+        assert!(is_whole, "nobody declares a loss in this world");
+        let began_at = self.nodes[index].clock.read(self.now).wall;
+        let gathering = Gathering {
+            member: None,
+            next: from,
+            end: from,
+            began_at,
+            pieces: BTreeMap::new(),
+            window_end: from,
+            failures: 0,
+        };
+        let recovering = self.recovering(index, session).expect("a recovery gathers");
+        recovering.gathering = Some(gathering);
+        recovering.bundles.clear();
+        self.go_on_gathering(index, session)
+    }
+
+    fn read_bundle(
+        &mut self,
+        index: usize,
+        session: SessionId,
+        began_at: Millis,
+        pause: u64,
+    ) -> Result<(), Violation> {
+        let progress = RecoveryEvent::Progress { done_below: LogOffset::ZERO };
+        self.recovery_event(index, session, progress, began_at)?;
+        let Some(recovering) = self.recovering(index, session) else { return Ok(()) };
+        let Some(gathering) = &recovering.gathering else { return Ok(()) };
+        let key = Key::Bundle(session, gathering.next);
+        let purpose = Purpose::Recovery(session, recovering.run, RecoveryStep::Bundle);
+        self.call(index, purpose, Operation::Get(key), (pause, PUT_PATIENCE_MS))
+    }
+
+    pub(super) fn on_bundle_read(
+        &mut self,
+        index: usize,
+        session: SessionId,
+        reply: Reply,
+    ) -> Result<(), Violation> {
+        let recovering = self.recovering(index, session).expect("checked");
+        let Some(gathering) = &mut recovering.gathering else { return Ok(()) };
+        let began_at = gathering.began_at;
+        match reply {
+            Reply::Object(Some((Body::Bundle(frames, below), _))) => {
+                recovering.bundles.push(gathering.next);
+                gathering.window_end = below;
+                self.put_pieces(index, session, &frames)
+            }
+            Reply::Object(_) => {
+                recovering.gathering = None;
+                self.recovery_event(index, session, RecoveryEvent::Gathered, began_at)
+            }
+            _ => {
+                gathering.failures += 1;
+                if gathering.failures >= FAILURES_MAX {
+                    let fault = GatherFault::Here("a bundle could not be read".to_owned());
+                    return self.end_gathering(index, session, fault);
+                }
+                self.read_bundle(index, session, began_at, RETRY_PAUSE_MS)
+            }
+        }
     }
 
     fn put_piece(&mut self, index: usize, session: SessionId, id: u64, pause: u64) -> Result<(), Violation> {

@@ -37,11 +37,15 @@ pub(crate) struct LogShell {
     pub(crate) machine: NodeLog<u64>,
     /// From the first retained one on.
     pub(crate) frames: BTreeMap<LogOffset, Retained>,
+    /// What is not in its cell's prefix, retained or in a bundle.
+    pub(super) uncovered: BTreeMap<LogOffset, (Stay, Txid)>,
+    /// The bundle that is on its way: what it begins with, and its body.
+    pub(super) bundle: Option<(LogOffset, Body)>,
     /// Frames below were told to their gates.
     told_below: LogOffset,
     pub(crate) links: BTreeMap<MemberId, Link>,
     settle: Option<Settle>,
-    may_wait: bool,
+    rounds: u32,
     pub(crate) is_closing: bool,
     pub(crate) is_closed: bool,
 }
@@ -51,7 +55,6 @@ pub(crate) struct LogShell {
 pub(crate) struct Retained {
     pub(crate) frame: Rc<Frame>,
     stay: Stay,
-    is_covered: bool,
 }
 
 impl LogShell {
@@ -63,12 +66,13 @@ impl LogShell {
         self.pressure() == Pressure::Hold
     }
 
-    pub(crate) fn may_wait(&self) -> bool {
-        self.may_wait
+    pub(crate) fn rounds(&self) -> u32 {
+        self.rounds
     }
 
-    fn wants_to_wait(&self) -> bool {
-        self.machine.is_by_ensemble() && self.pressure() == Pressure::None
+    fn rounds_wanted(&self) -> u32 {
+        let may_wait = self.machine.is_by_ensemble() && self.pressure() == Pressure::None;
+        if may_wait { self.machine.rounds() } else { 0 }
     }
 }
 
@@ -92,15 +96,18 @@ impl World {
         let shell = LogShell {
             machine: NodeLog::new(config),
             frames: BTreeMap::new(),
+            uncovered: BTreeMap::new(),
+            bundle: None,
             told_below: LogOffset::ZERO,
             links: BTreeMap::new(),
             settle: None,
-            may_wait: false,
+            rounds: 0,
             is_closing: false,
             is_closed: false,
         };
         self.nodes[index].process.as_mut().expect("checked").log = Some(shell);
         self.start_timer(index, 1, Timer::LogTick);
+        self.start_timer(index, self.plan.pace_ms, Timer::LogRound);
         let first = self.rng.within(500, self.plan.sweep_every_ms);
         self.start_timer(index, first, Timer::Sweep);
     }
@@ -173,7 +180,12 @@ impl World {
                 Ok(())
             }
             NodeLogEffect::Proved(proof) => self.on_log_proved(index, proof),
-            NodeLogEffect::Durability { .. } => {
+            NodeLogEffect::Bundle { first, below } => self.start_bundle(index, first, below),
+            NodeLogEffect::DeleteBundles { firsts } => {
+                let keys = firsts.into_iter().map(|first| Key::Bundle(session, first)).collect();
+                self.call(index, Purpose::Nobody, Operation::Delete(keys), (0, WRITE_PATIENCE_MS))
+            }
+            NodeLogEffect::Durability { .. } | NodeLogEffect::Rounds { .. } => {
                 self.check_pace(index);
                 Ok(())
             }
@@ -232,7 +244,7 @@ impl World {
     pub(crate) fn check_pace(&mut self, index: usize) {
         let Some(session) = self.nodes[index].session() else { return };
         if let Some(log) = self.log_of(index)
-            && log.wants_to_wait() != log.may_wait
+            && log.rounds_wanted() != log.rounds
         {
             self.after(0, Event::Node(index, Some(session), NodeEvent::Pace));
         }
@@ -240,18 +252,18 @@ impl World {
 
     pub(crate) fn on_pace(&mut self, index: usize) -> Result<(), Violation> {
         let Some(log) = self.log_of(index) else { return Ok(()) };
-        let may_wait = log.wants_to_wait();
-        if may_wait == log.may_wait {
+        let rounds = log.rounds_wanted();
+        if rounds == log.rounds {
             return Ok(());
         }
-        log.may_wait = may_wait;
+        log.rounds = rounds;
         let process = self.nodes[index].process.as_ref().expect("checked");
         let stays: Vec<(Cell, Stay)> = process.cells.iter().map(|(cell, slot)| (*cell, slot.stay)).collect();
         for (cell, stay) in stays {
             let Some(slot) = self.take_slot(index, cell, stay) else { continue };
             match slot.phase {
                 Phase::Serving(_) => {
-                    self.gate_event(index, cell, slot, GateEvent::PaceChanged { may_wait })?;
+                    self.gate_event(index, cell, slot, GateEvent::PaceChanged { rounds })?;
                 }
                 _ => self.put_slot(index, cell, slot),
             }
@@ -272,27 +284,33 @@ impl World {
         let Some(log) = self.log_of(index) else { return Ok(None) };
         let Some(offset) = log.machine.append(now) else { return Ok(None) };
         let frame = Rc::new(Frame { offset, id: (cell, epoch, txid), ops });
-        log.frames.insert(offset, Retained { frame, stay, is_covered: false });
+        log.frames.insert(offset, Retained { frame, stay });
+        log.uncovered.insert(offset, (stay, txid));
         self.checkers.facts.on_appended(session, offset, (cell, epoch, txid));
         self.check_pace(index);
         self.pump_links(index)?;
         Ok(Some(offset))
     }
 
-    /// The bucket has a stay's transactions up to this one: what of the log it has without a gap is given up.
+    /// A cell's prefix has a stay's transactions up to this one: what is covered without a gap is given up.
     pub(crate) fn note_covered(&mut self, index: usize, stay: Stay, uploaded: Txid) -> Result<(), Violation> {
         let Some(log) = self.log_of(index) else { return Ok(()) };
-        for retained in log.frames.values_mut() {
-            retained.is_covered |= retained.stay == stay && retained.frame.id.2 <= uploaded;
-        }
-        let first_left = log.frames.iter().find(|(_, retained)| !retained.is_covered);
-        let below = first_left.map_or(log.machine.next(), |(offset, _)| *offset);
-        if below <= log.machine.start() {
+        log.uncovered.retain(|_, (of, txid)| *of != stay || *txid > uploaded);
+        let below = log.uncovered.first_key_value().map_or(log.machine.next(), |(offset, _)| *offset);
+        if below <= log.machine.covered_below() {
             return Ok(());
         }
-        log.frames = log.frames.split_off(&below);
-        self.check_pace(index);
-        self.log_event(index, NodeLogEvent::Covered { below })
+        self.log_event(index, NodeLogEvent::Covered { below })?;
+        self.drop_stored(index);
+        Ok(())
+    }
+
+    /// Gives up what need not be retained any more.
+    pub(super) fn drop_stored(&mut self, index: usize) {
+        if let Some(log) = self.log_of(index) {
+            log.frames = log.frames.split_off(&log.machine.start());
+            self.check_pace(index);
+        }
     }
 
     pub(crate) fn on_log_settle(&mut self, index: usize, reply: Reply) -> Result<(), Violation> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use holdfast_core::log_record::{LogRecord, LogState, MemberId};
 use holdfast_core::ownership::{ClaimEvent, LeaseView, is_session_dead};
 use holdfast_core::recovery::{Recoverer, Recovery, RecoveryEffect, RecoveryEvent, RecoveryOutcome};
-use holdfast_types::{Millis, NodeName, SessionId, WriteId};
+use holdfast_types::{LogOffset, Millis, NodeName, SessionId, WriteId};
 
 use super::gathering::Gathering;
 use super::{Phase, Purpose, Settle, Slot};
@@ -35,6 +35,8 @@ pub(crate) struct Recovering {
     /// Claims that wait.
     waiting: Vec<(Cell, Stay)>,
     members: Vec<MemberId>,
+    /// The bundles that were read.
+    pub(super) bundles: Vec<LogOffset>,
 }
 
 /// A question to a follower that has not been answered.
@@ -53,6 +55,8 @@ pub(crate) enum RecoveryStep {
     Read,
     Write,
     Loss,
+    /// The next bundle.
+    Bundle,
     /// A piece of what is gathered.
     Piece(u64),
 }
@@ -100,6 +104,7 @@ impl World {
             gathering: None,
             waiting,
             members: Vec::new(),
+            bundles: Vec::new(),
         };
         self.nodes[index].process.as_mut().expect("checked").recoveries.insert(session, recovering);
         self.run_recovery_effect(index, session, effect)
@@ -155,6 +160,9 @@ impl World {
             }
             RecoveryEffect::Gather { member, start, end, is_whole } => {
                 self.start_gathering(index, session, member, (start, end, is_whole))
+            }
+            RecoveryEffect::GatherBundles { from, is_whole } => {
+                self.start_gathering_bundles(index, session, from, is_whole)
             }
             RecoveryEffect::LookForLoss => {
                 recovering.asked_at = wall;
@@ -213,6 +221,7 @@ impl World {
         }
         let asked_at = recovering.asked_at;
         let event = match (step, reply) {
+            (RecoveryStep::Bundle, reply) => return self.on_bundle_read(index, session, reply),
             (RecoveryStep::Piece(id), reply) => return self.on_piece(index, session, id, &reply),
             (RecoveryStep::Write, reply) => {
                 let mut settle = recovering.settle.take().expect("a write of the log record is under way");
@@ -249,6 +258,9 @@ impl World {
         let is_recovered = matches!(outcome, RecoveryOutcome::Recovered { .. });
         if is_recovered {
             self.recovered += 1;
+            let debris = over.bundles.iter().map(|first| Key::Bundle(session, *first)).collect();
+            let delete = Operation::Delete(debris);
+            self.call(index, Purpose::Nobody, delete, (0, WRITE_PATIENCE_MS))?;
             self.tell_to_forget(index, session, &over);
         }
         for (cell, stay) in over.waiting {

@@ -165,6 +165,30 @@ impl Plan {
                 self.faults = vec![(Fault::FullDisk, 5), (Fault::Crash, 2), (Fault::BreakLinks, 1)];
                 self.fault_every_ms_max = 3_000;
             }
+            Scenario::Bundles => {
+                self.faults = vec![
+                    (Fault::Crash, 3),
+                    (Fault::Pause, 3),
+                    (Fault::CrashTogether, 1),
+                    (Fault::KillFollower, 2),
+                    (Fault::DrainFollower, 1),
+                    (Fault::Drain, 1),
+                    (Fault::Release, 1),
+                    (Fault::Sleep, 1),
+                    (Fault::BreakLinks, 1),
+                    (Fault::ClockStep, 2),
+                ];
+                self.weather = stormy();
+                self.fault_every_ms_max = 4_000;
+                self.step_crash_ppm = 100;
+                // Live owners are recovered, and go on with their bundles meanwhile.
+                self.wall_off_ms_max = 30_000;
+                self.clocks_in_bounds = false;
+                // So that a session changes its mind when few cells are dirty.
+                self.cell_weight = 32;
+                self.cells = self.cells.max(3);
+                self.pace_ms = self.pace_ms.min(900);
+            }
             Scenario::EnsembleEverything => self.shape_ensemble_everything(),
             Scenario::EnsembleBeyondSkew => {
                 self.shape_ensemble_everything();
@@ -209,6 +233,9 @@ impl Plan {
         self.sweep_every_ms = rng.within(3_000, 12_000);
         self.has_adversary = rng.chance(500);
         self.faults_until_ms = rng.within(20_000, 45_000);
+        if rng.chance(333) {
+            self.cell_weight = 64;
+        }
     }
 
     fn shape_ensemble_everything(&mut self) {

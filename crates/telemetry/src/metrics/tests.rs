@@ -32,6 +32,7 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.wal_bytes_changed(4096);
     metrics.cells_owned_changed(2);
     metrics.log_retained_changed(10);
+    metrics.bundle(Outcome::Ok, 10, elapsed);
     metrics.log_by_ensemble(true);
     metrics.log_ensemble(2);
     metrics.log_eviction("slow");

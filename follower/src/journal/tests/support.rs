@@ -164,6 +164,7 @@ impl Follower {
             prior: None,
             recovery: None,
             loss_declared: false,
+            bundles_from: None,
         };
         let start = LogOffset::new(start);
         let asked = FollowerEvent::AdoptAsked { stream, log_epoch, start, is_draining: false };

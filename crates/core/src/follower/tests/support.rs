@@ -39,6 +39,7 @@ pub(super) fn record(log_epoch: u64) -> LogRecord {
         prior: None,
         recovery: None,
         loss_declared: false,
+        bundles_from: None,
     }
 }
 
