@@ -77,8 +77,8 @@ impl FenceChecker {
         let until = self.sessions.get(&session).map_or(Millis::ZERO, |account| account.until);
         let is_true = match cause {
             FenceCause::Expired => now >= until && may_expire,
-            FenceCause::RecordMissing => record.is_none(),
-            FenceCause::RecordMismatch => record != Some(session),
+            // What was missing when it was read may since be another's, whose name was free.
+            FenceCause::RecordMissing | FenceCause::RecordMismatch => record != Some(session),
             FenceCause::LogTaken => is_log_taken,
         };
         let text = format_args!(
@@ -145,6 +145,8 @@ mod tests {
         assert!(held().on_fence(ME, FenceCause::RecordMissing, at, (mine, false), true).is_err());
         held().on_fence(ME, FenceCause::Expired, late, (mine, false), true).unwrap();
         held().on_fence(ME, FenceCause::RecordMismatch, at, (None, false), true).unwrap();
+        let another = Some(SessionId::from_bits(2));
+        held().on_fence(ME, FenceCause::RecordMissing, at, (another, false), true).unwrap();
         assert!(held().on_fence(ME, FenceCause::LogTaken, at, (mine, false), true).is_err());
         held().on_fence(ME, FenceCause::LogTaken, at, (mine, true), true).unwrap();
     }
