@@ -5,6 +5,7 @@
 
 mod application;
 mod buffers;
+mod clone;
 mod effect;
 mod foreign;
 mod isolate;

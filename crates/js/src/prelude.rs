@@ -9,6 +9,7 @@ use rquickjs::{CatchResultExt, Context, Ctx, Exception, Function, Object, Result
 
 use crate::foreign::{Bytecode, Shared};
 use crate::isolate::{console, events, objects, ops, timers};
+use crate::{clone, web};
 
 mod core_part;
 
@@ -28,18 +29,37 @@ pub(crate) struct Part {
 /// The eager and the lazy parts. Eager ones run in this order.
 static PARTS: &[&Part] = &[
     &core_part::PART,
+    &web::webidl::PART,
     &ops::PART,
     &timers::PART,
     &console::PART,
     &events::PART,
-    &crate::web::streams::PART,
-    &crate::web::streams::WRITABLE_PART,
-    &crate::web::streams::TRANSFORMS_PART,
-    &crate::web::crypto::PART,
-    &crate::web::crypto::SUBTLE_PART,
+    &web::streams::PART,
+    &web::streams::WRITABLE_PART,
+    &web::streams::TRANSFORMS_PART,
+    &web::crypto::PART,
+    &web::crypto::SUBTLE_PART,
+    &web::events::PART,
+    &web::abort::PART,
+    &web::encoding::PART,
+    &web::environment::PART,
+    &web::url::PART,
+    &web::url_pattern::PART,
+    &web::blob::PART,
+    &web::http::HEADERS,
+    &web::http::REQUEST,
+    &web::http::RESPONSE,
+    &web::fetch::PART,
+    &clone::PART,
 ];
 /// Parts without globals that other parts ask for with `internals.load`.
-static ON_DEMAND: &[&Part] = &[&console::INSPECT, &objects::PART, &crate::web::crypto::KEY_PAIRS_PART];
+static ON_DEMAND: &[&Part] = &[
+    &console::INSPECT,
+    &objects::PART,
+    &web::crypto::KEY_PAIRS_PART,
+    &web::http::BODY,
+    &web::fetch::OUTGOING,
+];
 
 /// A part that has no Rust functions.
 pub(crate) fn no_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {

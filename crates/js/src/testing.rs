@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_types::Millis;
-use rquickjs::{CatchResultExt, Function, Object, Value};
+use rquickjs::{CatchResultExt, Ctx, Function, Object, Value};
 
 use crate::effect::{Effect, LogLevel, Now, Turn, TurnEnd};
 use crate::isolate::{Isolate, IsolateKind, Limits};
@@ -81,6 +81,11 @@ pub(crate) fn logs(body: &str) -> Vec<String> {
     let outcome = outcome(body);
     assert_eq!(outcome.settled[0], "ok", "{:?}", outcome.settled);
     outcome.log.into_iter().map(|(_, text)| text).collect()
+}
+
+/// Calls `test` in the context of a new isolate.
+pub(crate) fn within<T>(test: impl FnOnce(&Ctx<'_>) -> T) -> T {
+    isolate().context.with(|ctx| test(&ctx))
 }
 
 /// The clocks `ms` after the start.

@@ -15,6 +15,12 @@ export default function (native, internals) {
   // The globals of lazy parts that nobody has touched, assigned or deleted.
   const expected = new Map();
 
+  // The prototypes of the classes that parts made.
+  const prototypes = new WeakSet();
+
+  /** Whether a prototype is the platform's own: its objects have state that is in no property. */
+  internals.isPlatformPrototype = prototype => prototypes.has(prototype);
+
   function isExpected(name) {
     const getter = expected.get(name);
     return getter !== undefined && getOwnPropertyDescriptor(globalThis, name)?.get === getter;
@@ -41,6 +47,10 @@ export default function (native, internals) {
 
   /** Defines what a part made. `lazy`: the names that the part was expected under; what has replaced them stays. */
   internals.defineGlobals = (made, lazy) => {
+    for (const name of ownKeys(made)) {
+      const prototype = typeof made[name] === 'function' ? made[name].prototype : undefined;
+      if (prototype !== undefined) prototypes.add(prototype);
+    }
     for (const name of lazy) {
       if (!(name in made)) throw new Error(`a lazy part did not make its global ${name}`);
       if (isExpected(name)) setGlobal(name, made[name]);

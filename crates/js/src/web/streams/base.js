@@ -182,5 +182,4 @@ function expose(classes) {
     }
     Object.defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
   }
-  internals.markPlatform?.(...Object.values(classes));
 }
