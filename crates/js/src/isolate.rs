@@ -27,6 +27,8 @@ mod turn;
 #[cfg(test)]
 mod drop_tests;
 #[cfg(test)]
+mod events_tests;
+#[cfg(test)]
 mod limits_tests;
 #[cfg(test)]
 mod tests;
