@@ -10,6 +10,7 @@ use crate::testing::{fails, run};
 
 mod bytes;
 mod codecs;
+mod platform;
 mod transforms;
 
 #[test]
