@@ -16,6 +16,31 @@ macro_rules! text {
     };
 }
 
+macro_rules! optional {
+    ($module:ident, $type:ty) => {
+        pub(crate) mod $module {
+            use serde::{Deserialize, Deserializer, Serializer};
+
+            pub(crate) fn serialize<S: Serializer>(
+                value: &Option<$type>,
+                serializer: S,
+            ) -> Result<S::Ok, S::Error> {
+                match value {
+                    Some(value) => serializer.collect_str(value),
+                    None => serializer.serialize_none(),
+                }
+            }
+
+            pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+                deserializer: D,
+            ) -> Result<Option<$type>, D::Error> {
+                let text = Option::<String>::deserialize(deserializer)?;
+                text.map(|text| text.parse().map_err(serde::de::Error::custom)).transpose()
+            }
+        }
+    };
+}
+
 macro_rules! number {
     ($module:ident, $type:ty) => {
         pub(crate) mod $module {
@@ -51,6 +76,7 @@ pub(crate) mod log_offset_or_none {
     }
 }
 
+text!(content_hash, holdfast_types::ContentHash);
 text!(fleet_id, holdfast_types::FleetId);
 text!(follower_name, holdfast_types::FollowerName);
 text!(host_id, holdfast_types::HostId);
@@ -59,6 +85,7 @@ text!(node_name, holdfast_types::NodeName);
 text!(session_id, holdfast_types::SessionId);
 text!(write_id, holdfast_types::WriteId);
 text!(zone, holdfast_types::Zone);
+optional!(optional_version_id, holdfast_types::VersionId);
 number!(epoch, holdfast_types::Epoch);
 number!(log_epoch, holdfast_types::LogEpoch);
 number!(log_offset, holdfast_types::LogOffset);

@@ -3,7 +3,9 @@
 
 use std::fmt;
 
-use holdfast_types::{CellName, Epoch, FollowerName, LogOffset, NodeName, SessionId, Txid};
+use holdfast_types::{
+    CellName, ContentHash, Epoch, FollowerName, LogOffset, NodeName, SessionId, Txid, VersionId,
+};
 
 /// Level of an LTX object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +48,8 @@ pub enum Key {
     Probe(String),
     /// `fleet/identity.json`: fleet id, CA, token keys. Created once.
     FleetIdentity,
+    /// `fleet/secret-keys.json`: what the application's secrets are encrypted with. Created by the first of them.
+    FleetSecretKeys,
     /// `nodes/<node>.json`: the node's lease.
     NodeLease(NodeName),
     /// `followers/<follower>.json`: the follower's lease.
@@ -75,6 +79,14 @@ pub enum Key {
         /// Last transaction.
         max: Txid,
     },
+    /// `deploy/current.json`: which version of the application runs.
+    CurrentVersion,
+    /// `deploy/versions/<id>.json`: one version.
+    Version(VersionId),
+    /// `deploy/secrets.json`: the application's secrets, encrypted.
+    Secrets,
+    /// `deploy-blobs/sha256/<hash>`: bytes of versions.
+    Blob(ContentHash),
 }
 
 impl fmt::Display for Key {
@@ -82,6 +94,7 @@ impl fmt::Display for Key {
         match self {
             Self::Probe(name) => write!(f, "probe/{name}"),
             Self::FleetIdentity => f.write_str("fleet/identity.json"),
+            Self::FleetSecretKeys => f.write_str("fleet/secret-keys.json"),
             Self::NodeLease(node) => write!(f, "nodes/{node}.json"),
             Self::FollowerLease(follower) => write!(f, "followers/{follower}.json"),
             Self::NodeLog(node, session) => write!(f, "{}{session}.json", log_prefix(node)),
@@ -95,9 +108,19 @@ impl fmt::Display for Key {
             Self::Ltx { cell, epoch, level, min, max } => {
                 write!(f, "{}{}-{}.ltx", level_prefix(cell, *epoch, *level), min.to_hex(), max.to_hex())
             }
+            Self::CurrentVersion => f.write_str("deploy/current.json"),
+            Self::Version(id) => write!(f, "{VERSIONS_PREFIX}{id}.json"),
+            Self::Secrets => f.write_str("deploy/secrets.json"),
+            Self::Blob(hash) => write!(f, "{BLOBS_PREFIX}{hash}"),
         }
     }
 }
+
+/// Below it are the versions of the application.
+pub const VERSIONS_PREFIX: &str = "deploy/versions/";
+
+/// Below it are the bytes of versions.
+pub const BLOBS_PREFIX: &str = "deploy-blobs/sha256/";
 
 /// `log/<node>/`: the logs of one node's sessions.
 #[must_use]
@@ -149,6 +172,13 @@ impl Key {
         match segments.as_slice() {
             ["probe", name] => Some(Self::Probe((*name).into())),
             ["fleet", "identity.json"] => Some(Self::FleetIdentity),
+            ["fleet", "secret-keys.json"] => Some(Self::FleetSecretKeys),
+            ["deploy", "current.json"] => Some(Self::CurrentVersion),
+            ["deploy", "secrets.json"] => Some(Self::Secrets),
+            ["deploy", "versions", file] => {
+                Some(Self::Version(VersionId::parse(file.strip_suffix(".json")?).ok()?))
+            }
+            ["deploy-blobs", "sha256", hash] => Some(Self::Blob(ContentHash::parse(hash).ok()?)),
             ["nodes", file] => {
                 let node = file.strip_suffix(".json")?;
                 Some(Self::NodeLease(NodeName::parse(node).ok()?))
@@ -204,6 +234,11 @@ mod tests {
         let keys = [
             Key::Probe("x".into()),
             Key::FleetIdentity,
+            Key::FleetSecretKeys,
+            Key::CurrentVersion,
+            Key::Version(VersionId::from_bits(7)),
+            Key::Secrets,
+            Key::Blob(ContentHash::from_digest([7; 32])),
             Key::NodeLease(NodeName::parse("n.1").expect("valid")),
             Key::FollowerLease(FollowerName::parse("f.json").expect("valid")),
             Key::NodeLog(NodeName::parse("n.1").expect("valid"), SessionId::from_bits(7)),

@@ -3,25 +3,36 @@
 
 pub mod bundle;
 mod codec;
+pub mod deployment;
 pub mod fleet_identity;
 pub mod follower_lease;
 mod hex;
 mod key;
 pub mod log_loss;
+pub mod manifest;
 pub mod node_lease;
 pub mod node_log;
 pub mod opener;
 pub mod owner;
+mod package;
+pub mod secrets;
 pub mod sweep_lease;
 
 pub use bundle::{BUNDLE_BYTES_MAX, Bundle, BundleError, BundleRow, EncodedBundle};
 pub use codec::{Record, RecordError, RecordVersion};
+pub use deployment::{CurrentRecord, PruneMark, VersionRecord};
 pub use fleet_identity::{CaCertificate, FleetIdentity, TokenKey};
 pub use follower_lease::FollowerLease;
-pub use key::{Key, KeyError, Level, bundle_prefix, cell_prefix, epoch_prefix, level_prefix, log_prefix};
+pub use key::{
+    BLOBS_PREFIX, Key, KeyError, Level, VERSIONS_PREFIX, bundle_prefix, cell_prefix, epoch_prefix,
+    level_prefix, log_prefix,
+};
 pub use log_loss::LogLoss;
+pub use manifest::{Binding, BindingEntry, BlobEntry, Manifest, MigrationEntry, ModuleEntry, ModuleKind};
 pub use node_lease::{NodeLease, NodeLoad, ProtocolRange};
 pub use node_log::{EnsembleRecord, MemberRecord, NodeLogRecord, NodeLogState, RecoveryRecord};
 pub use opener::{Opener, OpenerBase, OpenerReason};
 pub use owner::{OwnerRecord, OwnerState};
+pub use package::{Blobs, Package, PackageError, sha256};
+pub use secrets::{SecretEntry, SecretKey, SecretKeysRecord, SecretsRecord};
 pub use sweep_lease::SweepLease;

@@ -6,11 +6,13 @@
 extern crate alloc;
 
 mod cell;
+mod content;
 mod name;
 mod number;
 mod token;
 
 pub use cell::{CELL_NAME_LEN_MAX, CellName, CellNameError};
+pub use content::{ContentHash, ContentHashError};
 pub use name::{FleetId, FollowerName, HostId, NAME_LEN_MAX, NameError, NodeName, Zone};
 pub use number::{Epoch, LogEpoch, LogOffset, Millis, NumberError, Position, Txid};
-pub use token::{Incarnation, SessionId, TokenError, WriteId};
+pub use token::{Incarnation, SessionId, TokenError, VersionId, WriteId};

@@ -1,4 +1,4 @@
-//! Random identities, 128 bits each, spelled as 32 lower-case hex digits. Whoever makes one brings the randomness.
+//! Identities of 128 bits each, spelled as 32 lower-case hex digits. Whoever makes one brings the randomness, or the hash.
 
 use alloc::string::String;
 use core::fmt;
@@ -20,7 +20,7 @@ macro_rules! token {
         pub struct $type(u128);
 
         impl $type {
-            /// Wraps 128 bits, which must be random wherever two processes could meet.
+            /// Wraps 128 bits, which must be random, or a hash, wherever two processes could meet.
             #[must_use]
             pub const fn from_bits(bits: u128) -> Self {
                 Self(bits)
@@ -79,6 +79,10 @@ token!(
 token!(
     /// Made when a data or log directory is created: another disk under the same name is another member.
     Incarnation, "incarnation"
+);
+token!(
+    /// One version of the deployed application: the first 128 bits of the SHA-256 of its manifest.
+    VersionId, "version id"
 );
 
 #[cfg(test)]

@@ -1,0 +1,157 @@
+//! What an application is made of, without its bytes: modules, bindings, classes. Its encoding is canonical, so equal
+//! applications have equal version ids, whoever deploys them and whenever.
+
+use holdfast_types::{ContentHash, VersionId};
+use serde::{Deserialize, Serialize};
+
+use crate::hex;
+
+/// An application. Lists are in byte order of their names, except migrations, which are in the order of the project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The project's name.
+    pub name: String,
+    /// The module that exports the Worker and the classes; one of `modules`.
+    pub entry: String,
+    /// `YYYY-MM-DD`: which behaviour the project was written for.
+    pub compatibility_date: String,
+    /// Behaviours switched by name.
+    pub compatibility_flags: Vec<String>,
+    /// Every module, whatever reaches it.
+    pub modules: Vec<ModuleEntry>,
+    /// What stands in `env`.
+    pub bindings: Vec<BindingEntry>,
+    /// The Durable Object classes that the bindings name.
+    pub classes: Vec<String>,
+    /// How the project's classes came to be, as the project tells it.
+    pub migrations: Vec<MigrationEntry>,
+}
+
+/// One module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleEntry {
+    /// Its name: what an import of another module says, byte for byte.
+    pub name: String,
+    /// What its bytes are.
+    pub kind: ModuleKind,
+    /// Its bytes.
+    #[serde(flatten)]
+    pub content: BlobEntry,
+    /// The source map (version 3) of generated code, for stack traces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_map: Option<BlobEntry>,
+}
+
+/// What a module's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModuleKind {
+    /// An ECMAScript module. Its import specifiers are names of modules of this manifest, `cloudflare:…` or `node:…`.
+    Esm,
+    /// UTF-8; the default export is a string.
+    Text,
+    /// JSON; the default export is its value.
+    Json,
+    /// Bytes; the default export is an `ArrayBuffer`.
+    Data,
+    /// WebAssembly; the default export is a `WebAssembly.Module`.
+    Wasm,
+}
+
+impl ModuleKind {
+    /// In a word, as in the manifest.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Esm => "esm",
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::Data => "data",
+            Self::Wasm => "wasm",
+        }
+    }
+}
+
+/// Bytes by their hash, at `deploy-blobs/sha256/<hash>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlobEntry {
+    /// SHA-256 of the bytes.
+    #[serde(with = "hex::content_hash")]
+    pub sha256: ContentHash,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+/// One property of `env`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BindingEntry {
+    /// The property.
+    pub name: String,
+    /// What it holds.
+    #[serde(flatten)]
+    pub binding: Binding,
+}
+
+/// What a property of `env` holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Binding {
+    /// A string of the project.
+    Text {
+        /// The string.
+        value: String,
+    },
+    /// Any other value of the project.
+    Json {
+        /// The value, as JSON text: its members stay in the project's order, whatever decodes the manifest.
+        value: String,
+    },
+    /// A namespace of Durable Objects of this application.
+    DurableObject {
+        /// Their class.
+        class: String,
+    },
+}
+
+/// One step in the life of the project's classes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MigrationEntry {
+    /// Its name.
+    pub tag: String,
+    /// Classes that began with it, asking for SQLite.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub new_sqlite_classes: Vec<String>,
+    /// Classes that began with it, asking for key-value storage alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub new_classes: Vec<String>,
+    /// Classes that got another name, as (from, to).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub renamed_classes: Vec<(String, String)>,
+    /// Classes that ended with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deleted_classes: Vec<String>,
+}
+
+impl Manifest {
+    /// The canonical encoding: what [`Manifest::id`] hashes.
+    ///
+    /// # Panics
+    /// Never: a manifest holds nothing that JSON cannot say.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a manifest holds only strings, numbers and lists of them")
+    }
+
+    /// The version that this application is.
+    #[must_use]
+    pub fn id(&self) -> VersionId {
+        let digest = crate::sha256(&self.encode());
+        let (first, _) = digest.digest().split_first_chunk::<16>().expect("a digest has 32 bytes");
+        VersionId::from_bits(u128::from_be_bytes(*first))
+    }
+
+    /// Every blob that the application needs, in no order that matters; some may be named twice.
+    pub fn blobs(&self) -> impl Iterator<Item = BlobEntry> {
+        self.modules.iter().flat_map(|module| std::iter::once(module.content).chain(module.source_map))
+    }
+}
