@@ -22,7 +22,6 @@ use crate::cells::{Job, Resident, ResidentParts};
 use crate::data_dir::CellFiles;
 use crate::node::Node;
 use crate::restore::{self, PlannedChain, RestoreError, RestoreJob, Restored};
-use crate::runtime::check_class;
 
 /// Tries to rebuild a database under one claim before giving up: a store that fails for a while must not burn an epoch
 /// a second.
@@ -49,7 +48,7 @@ pub(crate) async fn activate(node: Arc<Node>, cell: CellName) -> Result<Arc<Resi
 }
 
 async fn run(node: &Arc<Node>, cell: &CellName) -> Result<Arc<Resident>, CallError> {
-    check_class(cell)?;
+    node.classes.check(cell)?;
     if !node.authority.is_live() {
         return Err(unavailable(cell, "the node does not hold its lease"));
     }

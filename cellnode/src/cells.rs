@@ -6,6 +6,9 @@ mod event;
 mod resident;
 mod worker;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,9 +21,10 @@ use tokio::time::Instant;
 use crate::activation::activate;
 use crate::node::Node;
 
-pub use event::{Event, EventReply};
-pub use resident::{Resident, ResidentParts};
-pub use worker::{Job, Workers};
+pub(crate) use actor::cancel_at;
+pub(crate) use event::{Event, EventHandle, EventReply};
+pub(crate) use resident::{Resident, ResidentParts};
+pub(crate) use worker::{Job, Workers};
 
 /// How long the answer of a failed activation stands for the requests that come after it, so that a storm of requests
 /// is one attempt a second and not one each.
@@ -48,7 +52,7 @@ impl Slot {
 
 /// Which cells are here.
 #[derive(Default)]
-pub struct Cells {
+pub(crate) struct Cells {
     slots: Mutex<HashMap<CellName, Slot>>,
 }
 
@@ -72,26 +76,22 @@ impl Cells {
     }
 
     /// Cells that are resident or on their way.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }
 
     /// Whether no cell is here.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Whether a cell is resident, on its way, or could not be activated a moment ago.
-    #[must_use]
-    pub fn is_here(&self, cell: &CellName) -> bool {
+    pub(crate) fn is_here(&self, cell: &CellName) -> bool {
         self.lock().contains_key(cell)
     }
 
     /// Every resident cell that is not on its way out.
-    #[must_use]
-    pub fn residents(&self) -> Vec<Arc<Resident>> {
+    pub(crate) fn residents(&self) -> Vec<Arc<Resident>> {
         let slots = self.lock();
         let resident = |slot: &Slot| match slot {
             Slot::Resident(resident) => Some(Arc::clone(resident)),
@@ -101,8 +101,7 @@ impl Cells {
     }
 
     /// Every cell with a gate, those on their way out included: their outputs have deadlines too.
-    #[must_use]
-    pub fn gated(&self) -> Vec<Arc<Resident>> {
+    pub(crate) fn gated(&self) -> Vec<Arc<Resident>> {
         let slots = self.lock();
         let gated = |slot: &Slot| match slot {
             Slot::Resident(resident) | Slot::Leaving(resident, _) => Some(Arc::clone(resident)),
@@ -115,7 +114,7 @@ impl Cells {
     ///
     /// # Errors
     /// [`CallError`]; the handler did not run.
-    pub async fn resident(node: &Arc<Node>, cell: &CellName, deadline: Instant) -> Activated {
+    pub(crate) async fn resident(node: &Arc<Node>, cell: &CellName, deadline: Instant) -> Activated {
         loop {
             let slot = match Self::lookup(node, cell)? {
                 Slot::Resident(resident) => return Ok(resident),

@@ -64,6 +64,10 @@ pub struct Config {
     /// How long a drain may take before the process exits without the rest.
     #[arg(long, env = "HOLDFAST_CELLNODE_DRAIN_TIMEOUT", default_value = "30s", value_parser = parse_duration)]
     pub drain_timeout: Duration,
+    /// How long requests that have begun may go on once their cell is being given up. Then their callers are told that the
+    /// outcome is unknown. Less than `--drain-timeout`, which is for all cells together.
+    #[arg(long, env = "HOLDFAST_CELLNODE_FINISH_TIMEOUT", default_value = "5s", value_parser = parse_duration)]
+    pub finish_timeout: Duration,
     /// What proves a write durable: an ensemble of followers wherever there is one (and the bucket while there is none),
     /// or the bucket alone.
     #[arg(long, env = "HOLDFAST_CELLNODE_DURABILITY", value_enum, default_value_t = Durability::Ensemble)]

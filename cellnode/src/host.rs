@@ -7,22 +7,23 @@ use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use holdfast_core::ownership::OwnerState;
 use holdfast_records::cell_prefix;
+use holdfast_rpc::limits::WHOLE_BODY_LEN_MAX;
 use holdfast_rpc::{
-    Access, Body, CallError, CellCall, CellHost, CellPage, CellReply, CellSummary, NodeDescription, PROTOCOL,
+    Body, CallError, CellCall, CellHost, CellPage, CellReply, CellSummary, NodeDescription, PROTOCOL,
 };
 use holdfast_telemetry::names::span;
 use holdfast_telemetry::{RequestOutcome, metrics};
 use holdfast_types::{CellName, Epoch, Position, Txid};
-use http::Method;
+use http_body::Body as _;
 use http_body_util::{BodyExt, Full};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::cells::{Cells, Event};
+use crate::cells::{Cells, Event, EventHandle, EventReply, Resident, cancel_at};
 use crate::node::Node;
 use crate::release::{release, release_unresident};
-use crate::runtime::{check_class, without_cell};
+use crate::runtime::{EventCall, ReplyBody, RequestBody};
 
 /// How long before a call's deadline the node answers, so that its answer arrives in time.
 const ANSWER_MARGIN: Duration = Duration::from_millis(150);
@@ -32,7 +33,7 @@ const NOTHING: Position = Position { epoch: Epoch::ZERO, txid: Txid::ZERO };
 
 /// The node as others see it.
 #[derive(Debug)]
-pub struct Host {
+pub(crate) struct Host {
     node: Arc<Node>,
     /// Told when somebody asks for a drain.
     drain: Arc<Notify>,
@@ -40,13 +41,13 @@ pub struct Host {
 
 impl Host {
     /// For this node; `drain` is told when somebody asks for a drain.
-    #[must_use]
-    pub fn new(node: Arc<Node>, drain: Arc<Notify>) -> Self {
+    pub(crate) fn new(node: Arc<Node>, drain: Arc<Notify>) -> Self {
         Self { node, drain }
     }
 
     async fn answer(&self, call: CellCall) -> Result<CellReply, CallError> {
-        check_class(&call.cell)?;
+        let classes = &self.node.classes;
+        classes.check(&call.cell)?;
         let Some(admission) = self.node.admit() else {
             let reason = format!("node `{}` has {} requests in flight", self.node.name, self.node.requests());
             return Err(CallError::Overloaded { reason, retry_after_ms: 500 });
@@ -54,43 +55,31 @@ impl Host {
         if !self.node.authority.is_live() {
             return Err(CallError::Unavailable { reason: "the node has lost its lease".into() });
         }
-        if !may_create(&call) {
-            if let Some(response) = without_cell(&call.request) {
-                return Ok(CellReply { response: response.map(whole), position: NOTHING });
+        if !classes.may_create(&call.cell, call.access, call.request.method()) {
+            if let Some(response) = classes.without_cell(&call.cell, &call.request) {
+                return Ok(CellReply { response: response.map(whole), thrown: None, position: NOTHING });
             }
             self.must_exist(&call.cell).await?;
         }
         // What an activation waits for is told before the caller gives up.
         let patience = call.deadline.checked_sub(ANSWER_MARGIN).unwrap_or(call.deadline);
         let resident = Cells::resident(&self.node, &call.cell, patience).await?;
-        let (parts, body) = call.request.into_parts();
-        let (body, memory) = self.collect(body, call.deadline).await?;
+        let CellCall { cell, access, request, object, deadline } = call;
+        let (parts, body) = request.into_parts();
+        let (body, memory) = if is_streamed(&body) && classes.takes_streams(&cell) {
+            (RequestBody::Stream(body), None)
+        } else {
+            let (body, memory) = self.collect(body, deadline).await?;
+            (RequestBody::Whole(body), Some(memory))
+        };
         let request = http::Request::from_parts(parts, body);
-        let event = Event::new(call.access, request, Box::new((admission, memory)));
+        let event = Event::new(EventCall { access, request, object }, Box::new((admission, memory)));
         let handle = resident.submit(self.node.config.cell_queue_max, event).map_err(|waiting| {
             let reason = format!("{waiting} requests wait for cell `{}`", resident.cell);
             CallError::Overloaded { reason, retry_after_ms: 500 }
         })?;
-        let mut handle = handle;
-        // Before the caller's own clock strikes: a request that has not started can still be told so.
-        let deadline = call.deadline.checked_sub(ANSWER_MARGIN).unwrap_or(call.deadline);
-        let answered = tokio::time::timeout_at(deadline, &mut handle.answer).await;
-        let reply = match answered {
-            Ok(Ok(reply)) => reply?,
-            Ok(Err(_)) => {
-                return Err(CallError::OutcomeUnknown { reason: "the cell's thread has ended".into() });
-            }
-            Err(_) if handle.withdraw() => {
-                let reason = format!("the request waited for cell `{}` until its deadline", resident.cell);
-                return Err(CallError::Overloaded { reason, retry_after_ms: 500 });
-            }
-            Err(_) => {
-                return Err(CallError::OutcomeUnknown {
-                    reason: "no answer within the request's deadline".into(),
-                });
-            }
-        };
-        Ok(CellReply { response: reply.response.map(whole), position: reply.position })
+        let EventReply { response, thrown, position } = Caller::of(&resident, handle).wait(patience).await?;
+        Ok(CellReply { response: response.map(body_of), thrown, position })
     }
 
     /// Refuses a call that must not make its cell, where there is none. What else may be wrong with the cell is told by
@@ -133,9 +122,59 @@ impl Host {
     }
 }
 
-/// Whether a call may make a cell that is not there: nobody does by only looking.
-fn may_create(call: &CellCall) -> bool {
-    call.access == Access::ReadWrite && !matches!(*call.request.method(), Method::GET | Method::HEAD)
+/// Whoever waits for an event's answer. When it goes away, a handler that has begun is told.
+struct Caller<'a> {
+    resident: &'a Arc<Resident>,
+    handle: EventHandle,
+    is_answered: bool,
+}
+
+impl<'a> Caller<'a> {
+    fn of(resident: &'a Arc<Resident>, handle: EventHandle) -> Self {
+        Self { resident, handle, is_answered: false }
+    }
+
+    /// The answer, before the caller's own clock strikes: a request that has not started can still be told so.
+    async fn wait(mut self, patience: Instant) -> Result<EventReply, CallError> {
+        match tokio::time::timeout_at(patience, &mut self.handle.answer).await {
+            Ok(answer) => {
+                self.is_answered = true;
+                answer.unwrap_or_else(|_| {
+                    Err(CallError::OutcomeUnknown { reason: "the cell's thread has ended".into() })
+                })
+            }
+            Err(_) if self.handle.withdraw() => {
+                let cell = &self.resident.cell;
+                let reason = format!("the request waited for cell `{cell}` until its deadline");
+                Err(CallError::Overloaded { reason, retry_after_ms: 500 })
+            }
+            Err(_) => {
+                Err(CallError::OutcomeUnknown { reason: "no answer within the request's deadline".into() })
+            }
+        }
+    }
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered
+            && let Some(event) = self.handle.abandon()
+        {
+            cancel_at(self.resident, event);
+        }
+    }
+}
+
+/// Whether a body is not here yet.
+fn is_streamed(body: &Body) -> bool {
+    body.size_hint().exact().is_none_or(|len| usize::try_from(len).is_ok_and(|len| len > WHOLE_BODY_LEN_MAX))
+}
+
+fn body_of(body: ReplyBody) -> Body {
+    match body {
+        ReplyBody::Whole(body) => whole(body),
+        ReplyBody::Stream(reader) => reader.boxed_unsync(),
+    }
 }
 
 fn whole(body: Bytes) -> Body {

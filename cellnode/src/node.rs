@@ -22,6 +22,7 @@ use crate::node_log::NodeLog;
 use crate::owners::Owners;
 use crate::recovery::{Followers, Recoveries, RecoveryParts, Sweep};
 use crate::replication::DueUploads;
+use crate::runtime::Classes;
 
 /// Compactions and snapshots at once: each holds up to 32 MiB.
 const COMPACTIONS_MAX: usize = 2;
@@ -49,10 +50,12 @@ pub struct Node {
     pub authority: Arc<Authority>,
     /// Local files.
     pub data_dir: DataDir,
+    /// What runs the cells.
+    pub(crate) classes: Arc<dyn Classes>,
     /// The cells here.
-    pub cells: Cells,
+    pub(crate) cells: Cells,
     /// The threads that run them.
-    pub workers: Workers,
+    pub(crate) workers: Workers,
     /// Where their uploads run.
     pub runtime: Handle,
     /// Bounds the restores at once.
@@ -82,11 +85,12 @@ pub struct Node {
 impl Node {
     /// Puts a node together. Nothing runs yet but the worker threads.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         config: Config,
         (session, identity, host): (SessionId, ProcessIdentity, HostId),
         buckets: Buckets,
         data_dir: DataDir,
+        classes: Arc<dyn Classes>,
     ) -> Arc<Self> {
         let followers = FollowerClient::new(identity);
         let recoveries = Recoveries::new(RecoveryParts {
@@ -124,6 +128,7 @@ impl Node {
             buckets,
             authority: Arc::default(),
             data_dir,
+            classes,
             cells: Cells::default(),
             workers: Workers::start(threads, config.node.as_str(), &Handle::current()),
             runtime: Handle::current(),

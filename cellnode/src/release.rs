@@ -110,9 +110,13 @@ async fn note(resident: &Arc<Resident>, position: Position) {
     }
 }
 
+fn is_in_use(resident: &Resident) -> bool {
+    resident.has_open_events() || clock::monotonic().since(resident.last_event()) < IN_USE_MS
+}
+
 /// Gives a cell up, and waits for its next owner where it is in use.
 async fn hand_over(node: &Arc<Node>, resident: Arc<Resident>) {
-    let is_in_use = clock::monotonic().since(resident.last_event()) < IN_USE_MS;
+    let is_in_use = is_in_use(&resident);
     // A failure is logged where it happens, and the cell is gone from here all the same.
     if release(node, &resident.cell).await.is_err() || !is_in_use {
         return;
@@ -140,7 +144,7 @@ pub(crate) async fn shed(node: &Arc<Node>) {
     }
     let now = clock::monotonic();
     let mut idle = node.cells.residents();
-    idle.retain(|resident| now.since(resident.last_event()) >= SHED_IDLE_MS);
+    idle.retain(|resident| now.since(resident.last_event()) >= SHED_IDLE_MS && !resident.has_open_events());
     idle.sort_unstable_by_key(|resident| resident.last_event());
     idle.truncate(surplus);
     tracing::debug!(node = %node.name, cells = idle.len(), "giving idle cells up to make room");
@@ -165,9 +169,8 @@ pub(crate) async fn release_all(node: &Arc<Node>, patience: Duration) -> usize {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             }
-            let now = clock::monotonic();
             let (in_use, idle): (Vec<_>, Vec<_>) =
-                residents.into_iter().partition(|resident| now.since(resident.last_event()) < IN_USE_MS);
+                residents.into_iter().partition(|resident| is_in_use(resident));
             // Those in use first: they are the ones that somebody waits for.
             for (cells, lanes) in [(in_use, RELEASES), (idle, RELEASES_IDLE)] {
                 futures::stream::iter(cells)

@@ -1,12 +1,23 @@
-//! What runs inside a cell. One implementation now: SQL, for class `db`. A runtime is synchronous and single-threaded;
-//! it must never answer while a write of its event is unfinished.
+//! What runs inside a cell, as the cell's actor sees it. A runtime lives on its cell's thread and takes *turns*: it is told
+//! what happened, works for a while, and says by effects what shall leave. It does no I/O itself and lets nothing leave
+//! itself: the actor takes every effect to the gate, behind the ticket that the engine has after the turn (design 4.5).
+//!
+//! An event may be answered in the turn that begins it, which costs nothing more, or stay open over many.
 
+mod body;
+mod operation;
 mod sql;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use bytes::Bytes;
-use holdfast_rpc::{Access, CallError};
+use holdfast_rpc::{Access, Body, CallError, ObjectCall, ThrownError};
 use holdfast_sql::Engine;
 use holdfast_types::{CellName, Epoch, Millis};
+
+pub(crate) use body::{IncomingBody, OutgoingBody, OutgoingReader, Piece};
+pub(crate) use operation::{OpAnswer, Operation};
 
 /// What a runtime knows of its cell.
 #[derive(Clone, Debug)]
@@ -17,61 +28,188 @@ pub struct RuntimeContext {
     pub epoch: Epoch,
 }
 
-/// How an event ended.
+/// A cell's database: the actor's and its runtime's, on one thread. Nobody keeps it borrowed over a call of the other.
+pub(crate) type SharedEngine = Rc<RefCell<Engine>>;
+
+/// Names an event of one residency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId(pub u64);
+
+/// Names an operation of one residency; the runtime's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpId(pub u64);
+
+/// A request's body.
+pub(crate) enum RequestBody {
+    /// All of it.
+    Whole(Bytes),
+    /// It arrives as it is read.
+    Stream(Body),
+}
+
+/// What an event asks for.
+pub(crate) struct EventCall {
+    /// What the caller may do.
+    pub(crate) access: Access,
+    /// The request.
+    pub(crate) request: http::Request<RequestBody>,
+    /// What is asked of an object besides.
+    pub(crate) object: ObjectCall,
+}
+
+impl std::fmt::Debug for EventCall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.request.method(), self.request.uri())
+    }
+}
+
+/// A response's body.
 #[derive(Debug)]
-pub enum RuntimeOutcome {
-    /// Answered.
+pub(crate) enum ReplyBody {
+    /// All of it.
+    Whole(Bytes),
+    /// Pieces, each of which passed the gate.
+    Stream(OutgoingReader),
+}
+
+/// How an event was answered.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// By a response; the result of a method is one of status 200.
+    Response(http::Response<ReplyBody>),
+    /// The handler threw.
+    Thrown(Box<ThrownError>),
+}
+
+/// How the turn that begins an event ended.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    /// The event is over, and this is its answer.
     Reply(http::Response<Bytes>),
-    /// Another caller's transaction is open; nothing was done. The event comes again when that has ended.
+    /// The event is open: [`Effect::Answer`] and [`Effect::Done`] come, in this turn or a later one.
+    Open,
+    /// Another caller's transaction is open; nothing was done and the call is untouched. The event comes again when that
+    /// has ended.
     Blocked,
 }
 
-/// The handler of a cell.
-pub trait CellRuntime {
-    /// Runs one event. `now` is monotonic.
-    fn handle(
-        &mut self,
-        engine: &mut Engine,
-        request: &http::Request<Bytes>,
-        access: Access,
-        now: Millis,
-    ) -> RuntimeOutcome;
+/// What a turn wants done. Effects of one turn leave in order.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// Answers an open event; at most once each.
+    Answer {
+        /// The event.
+        event: EventId,
+        /// Its answer.
+        answer: Answer,
+    },
+    /// Nothing of the event is under way any more.
+    Done {
+        /// The event.
+        event: EventId,
+    },
+    /// Starts an operation. [`CellRuntime::complete`] is told its answer.
+    Start {
+        /// The runtime's name for it, never used before.
+        op: OpId,
+        /// What to do.
+        operation: Operation,
+    },
+    /// Nobody waits for the operation's answer any more; it is broken off where it stands.
+    Cancel {
+        /// The operation.
+        op: OpId,
+    },
+}
 
-    /// When [`CellRuntime::expire`] has something to do.
+/// One turn of a runtime.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// When it began, monotonic.
+    pub(crate) now: Millis,
+    /// What it wants done.
+    pub(crate) effects: Vec<Effect>,
+}
+
+/// The handler of a cell. What it throws away at its end (open transactions, streams) is its own affair; what its events'
+/// callers are told then is the actor's.
+pub(crate) trait CellRuntime {
+    /// Begins an event. What is taken out of `call` is gone; nothing may be where the event is blocked.
+    fn begin(&mut self, event: EventId, call: &mut EventCall, turn: &mut Turn) -> Begun;
+
+    /// An operation has its answer.
+    fn complete(&mut self, op: OpId, answer: OpAnswer, turn: &mut Turn);
+
+    /// The caller of an open event has gone. The event is not over by that.
+    fn cancel(&mut self, event: EventId, turn: &mut Turn);
+
+    /// When [`CellRuntime::wake`] has something to do, monotonic.
     fn next_deadline(&self) -> Option<Millis>;
 
-    /// Ends what has been open for too long.
-    fn expire(&mut self, engine: &mut Engine, now: Millis);
+    /// The deadline has come.
+    fn wake(&mut self, turn: &mut Turn);
 
-    /// Ends everything that is open, before the cell is closed.
-    fn stop(&mut self, engine: &mut Engine);
+    /// Ends everything that is open, before the cell is closed. There is no turn afterwards.
+    fn stop(&mut self);
 }
 
-/// The runtime of a cell's class.
-///
-/// # Errors
-/// [`CallError::Rejected`] for a class that nothing runs.
-pub fn runtime_of(context: RuntimeContext) -> Result<Box<dyn CellRuntime>, CallError> {
-    check_class(&context.cell)?;
-    Ok(Box::new(sql::Sql::new(context)))
+/// Which classes there are, and what runs them.
+pub(crate) trait Classes: Send + Sync + std::fmt::Debug {
+    /// Refuses a class that nothing runs, before anything is claimed.
+    fn check(&self, cell: &CellName) -> Result<(), CallError>;
+
+    /// Whether the class takes a request's body as it arrives. Others are given it whole.
+    fn takes_streams(&self, cell: &CellName) -> bool;
+
+    /// The answer to what asks nothing of the cell.
+    fn without_cell(&self, cell: &CellName, request: &http::Request<Body>) -> Option<http::Response<Bytes>>;
+
+    /// Whether a request may make a cell that is not there.
+    fn may_create(&self, cell: &CellName, access: Access, method: &http::Method) -> bool;
+
+    /// A runtime for a cell of a class that [`Classes::check`] let through.
+    fn runtime(&self, context: RuntimeContext, engine: &SharedEngine)
+    -> Result<Box<dyn CellRuntime>, String>;
 }
 
-/// The answer to what asks nothing of the cell: whether the SQL API speaks a version. Clients ask before they have made
-/// their database.
-pub(crate) fn without_cell<B>(request: &http::Request<B>) -> Option<http::Response<Bytes>> {
-    sql::version(request.method().as_str(), request.uri().path())
-}
+/// The class of databases.
+const DB: &str = "db";
 
-/// Refuses classes that nothing runs, before anything is claimed.
-///
-/// # Errors
-/// [`CallError::Rejected`].
-pub fn check_class(cell: &CellName) -> Result<(), CallError> {
-    match cell.class() {
-        "db" => Ok(()),
-        class => Err(CallError::Rejected {
-            status: http::StatusCode::NOT_FOUND,
-            reason: format!("unknown cell class `{class}`; this fleet serves class `db`"),
-        }),
+/// The classes of this release.
+#[derive(Debug)]
+pub(crate) struct BuiltIn;
+
+impl Classes for BuiltIn {
+    fn check(&self, cell: &CellName) -> Result<(), CallError> {
+        match cell.class() {
+            DB => Ok(()),
+            class => Err(CallError::Rejected {
+                status: http::StatusCode::NOT_FOUND,
+                reason: format!("unknown cell class `{class}`; this fleet serves class `db`"),
+            }),
+        }
+    }
+
+    fn takes_streams(&self, _: &CellName) -> bool {
+        false
+    }
+
+    fn without_cell(&self, _: &CellName, request: &http::Request<Body>) -> Option<http::Response<Bytes>> {
+        // Clients ask for versions before they have made their database.
+        sql::version(request.method().as_str(), request.uri().path())
+    }
+
+    fn may_create(&self, _: &CellName, access: Access, method: &http::Method) -> bool {
+        // Nobody makes a database by only looking.
+        access == Access::ReadWrite && !matches!(*method, http::Method::GET | http::Method::HEAD)
+    }
+
+    fn runtime(
+        &self,
+        context: RuntimeContext,
+        engine: &SharedEngine,
+    ) -> Result<Box<dyn CellRuntime>, String> {
+        self.check(&context.cell).map_err(|error| error.to_string())?;
+        Ok(Box::new(sql::Sql::new(context, Rc::clone(engine))))
     }
 }

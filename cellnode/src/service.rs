@@ -25,6 +25,7 @@ use crate::host::Host;
 use crate::lease::{Describe, LeaseEnd, LeaseLoop};
 use crate::node::Node;
 use crate::release::{release_all, shed};
+use crate::runtime::BuiltIn;
 use crate::{clock, random};
 
 /// How often gates look at their deadlines: the precision of a proof's time-out, and well within the 100 ms in which a
@@ -97,7 +98,13 @@ impl Service {
             Some(host) => host.clone(),
             None => this_host()?,
         };
-        let node = Node::new(config, (session, identity.clone(), host.clone()), buckets, data_dir);
+        let node = Node::new(
+            config,
+            (session, identity.clone(), host.clone()),
+            buckets,
+            data_dir,
+            Arc::new(BuiltIn),
+        );
         tracing::info!(node = %node.name, %session, internal = %addresses.internal, admin = %addresses.admin, "starting");
 
         let lease = lease_loop(&node, addresses.internal, host);

@@ -107,6 +107,7 @@ fn call(cell: &str, sql: &str) -> CellCall {
         cell: CellName::parse(cell).unwrap(),
         access: Access::ReadWrite,
         request: http::Request::post("/query").body(body).unwrap(),
+        object: holdfast_rpc::ObjectCall::default(),
         deadline: tokio::time::Instant::now() + Duration::from_secs(20),
     }
 }

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use holdfast_routing::RouteError;
 use holdfast_rpc::tokens::TokenError;
-use holdfast_rpc::{Body, CallError};
+use holdfast_rpc::{Body, CallError, ThrownError};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -52,6 +52,12 @@ impl Failure {
     pub(crate) fn body_too_large(max: u64) -> Self {
         let message = format!("the request's body is larger than {max} bytes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+    }
+
+    /// What an object's handler threw, in its own words. Its stack stays in the logs of its node.
+    pub(crate) fn thrown(thrown: &ThrownError) -> Self {
+        let message = format!("{}: {}", thrown.name, thrown.message);
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "exception", message)
     }
 
     /// The answer, as JSON. `error` is for everybody; `message` and `code` beside it are where libSQL clients look.
@@ -233,6 +239,7 @@ mod tests {
                 false,
             ),
             (Failure::body_too_large(9), 413, "body_too_large", None, false),
+            (Failure::thrown(&ThrownError::default()), 500, "exception", None, false),
         ];
         for (failure, status, code, retry_after, is_unknown) in table {
             assert_eq!(failure.code, code);

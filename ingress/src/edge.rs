@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_routing::Router;
-use holdfast_rpc::{Body, CellCall};
+use holdfast_rpc::{Body, CellCall, ObjectCall};
 use holdfast_telemetry::{RequestOutcome, trace_context};
 use holdfast_types::CellName;
 use http::header::{CONTENT_LENGTH, EXPECT};
@@ -109,7 +109,7 @@ impl Edge {
         let (body, too_large) = Bounded::new(body, self.body_max);
         let request = Request::from_parts(parts, body.boxed_unsync());
         let deadline = Instant::now() + self.request_timeout;
-        (CellCall { cell, access, request, deadline }, too_large)
+        (CellCall { cell, access, request, object: ObjectCall::default(), deadline }, too_large)
     }
 }
 
@@ -125,7 +125,10 @@ async fn forward(
     }
     match answer {
         Ok(reply) => {
-            let mut response = reply.response;
+            let mut response = match reply.thrown {
+                Some(thrown) => Failure::thrown(&thrown).into_response(),
+                None => reply.response,
+            };
             headers::clean_response(response.headers_mut(), reply.position);
             (response, RequestOutcome::Answered)
         }

@@ -1,26 +1,38 @@
-//! A cell on its thread: one event at a time, each output through the gate. Keeps INV-FENCE-1: after the session's
-//! authority no event starts.
+//! A cell on its thread: one turn at a time, each output through the gate. Keeps INV-FENCE-1: after the session's
+//! authority no turn begins.
 
+mod leave;
+mod open;
+mod turn;
+
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use holdfast_core::gate::{FailCause, GateEvent};
+use holdfast_core::gate::GateEvent;
 use holdfast_rpc::CallError;
 use holdfast_sql::{Engine, EngineOptions};
 use holdfast_telemetry::metrics;
-use holdfast_types::{CellName, Epoch, Millis, Position, Txid};
-use tokio::sync::oneshot;
+use holdfast_types::{CellName, Millis, Position, Txid};
 
+use self::leave::Leaving;
+use self::open::{OpenEvents, Operations};
+pub(crate) use self::turn::cancel_at;
 use super::{Event, EventReply, Resident};
 use crate::clock;
 use crate::node::Node;
-use crate::runtime::{CellRuntime, RuntimeContext, RuntimeOutcome, runtime_of};
+use crate::runtime::{
+    Begun, CellRuntime, EventId, OpAnswer, OpId, ReplyBody, RuntimeContext, SharedEngine, Turn,
+};
 
 /// Events that may wait for another caller's transaction.
 const BLOCKED_MAX: usize = 128;
-/// A WAL longer than this holds events back until it is captured and checkpointed: back-to-back transactions would
+/// Events of one cell that may be open.
+const OPEN_MAX: usize = 1_024;
+/// A WAL longer than this holds turns back until it is captured and checkpointed: back-to-back transactions would
 /// otherwise never leave a gap for it.
 const WAL_HOLD_BYTES: u64 = 16 << 20;
 /// Silence after which a cell gives its caches and its third open file back, in milliseconds.
@@ -32,17 +44,35 @@ pub(super) fn gone(cell: &CellName) -> CallError {
     CallError::NotOwner(None)
 }
 
+/// What a cell's runtime is to be told.
+#[derive(Debug)]
+pub(super) enum Input {
+    /// A request.
+    Event(Box<Event>),
+    /// An operation's answer.
+    Completed(OpId, OpAnswer),
+    /// The caller of an open event has gone.
+    Cancel(EventId),
+}
+
 /// A resident cell's engine and handler.
 pub(super) struct Actor {
     resident: Arc<Resident>,
     node: Arc<Node>,
-    engine: Engine,
+    /// Before the engine, which it shares: dropped first.
     runtime: Box<dyn CellRuntime>,
-    /// Events that wait for their turn on the thread.
-    queue: VecDeque<Event>,
+    engine: SharedEngine,
+    /// What waits for its turn on the thread.
+    queue: VecDeque<Input>,
     /// Events that wait for another caller's transaction to end.
-    blocked: VecDeque<Event>,
-    is_leaving: bool,
+    blocked: VecDeque<Box<Event>>,
+    /// Answers that wait for the WAL to be captured. Bounded by the operations that may be under way.
+    held: VecDeque<(OpId, OpAnswer)>,
+    open: OpenEvents,
+    operations: Operations,
+    /// The turn that runs; kept for its memory.
+    turn: Turn,
+    leaving: Leaving,
     wal_bytes: u64,
     last_event: Millis,
     /// When to look whether the cell is idle; none once it has been trimmed.
@@ -60,47 +90,63 @@ impl Actor {
             ..EngineOptions::new(node.data_dir.spool())
         };
         let context = RuntimeContext { cell: resident.cell.clone(), epoch: resident.epoch };
-        let runtime = runtime_of(context).map_err(|error| error.to_string())?;
         let engine = Engine::open(database, position, &options).map_err(|error| error.to_string())?;
-        metrics().cells_resident_changed(1);
         resident.database_len.store(engine.size_bytes(), Ordering::Relaxed);
+        let engine = Rc::new(RefCell::new(engine));
+        let runtime = node.classes.runtime(context, &engine)?;
+        metrics().cells_resident_changed(1);
         let resident = Arc::clone(resident);
         let last_event = clock::monotonic();
         Ok(Self {
+            open: OpenEvents::new(Arc::clone(&resident)),
+            operations: Operations::default(),
             resident,
             node,
-            engine,
             runtime,
+            engine,
             queue: VecDeque::new(),
             blocked: VecDeque::new(),
-            is_leaving: false,
+            held: VecDeque::new(),
+            turn: Turn::default(),
+            leaving: Leaving::No,
             wal_bytes: 0,
             last_event,
             idle_check: Some(last_event.plus(IDLE_MS)),
         })
     }
 
-    /// Queues an event. Tells whether the cell had none: then it needs a turn.
-    pub(super) fn enqueue(&mut self, event: Event) -> bool {
-        self.queue.push_back(event);
+    /// Queues what the runtime is to be told. Tells whether nothing waited: then the cell needs a turn.
+    pub(super) fn enqueue(&mut self, input: Input) -> bool {
+        self.queue.push_back(input);
         self.queue.len() == 1
     }
 
-    /// Events that wait for their turn.
-    pub(super) fn events(&self) -> usize {
+    /// What waits for its turn.
+    pub(super) fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// Runs one event. Tells whether more wait.
+    /// Tells the runtime one thing. Answers whether more waits.
     pub(super) fn take_turn(&mut self) -> bool {
-        if let Some(event) = self.queue.pop_front() {
-            self.resident.dequeued();
-            self.on_event(event);
+        match self.queue.pop_front() {
+            Some(Input::Event(event)) => {
+                self.resident.dequeued();
+                self.on_event(event);
+            }
+            Some(Input::Completed(op, answer)) => {
+                self.complete(op, answer);
+                self.run_blocked();
+            }
+            Some(Input::Cancel(event)) => {
+                self.cancel(event);
+                self.run_blocked();
+            }
+            None => {}
         }
         !self.queue.is_empty()
     }
 
-    fn on_event(&mut self, event: Event) {
+    fn on_event(&mut self, event: Box<Event>) {
         self.last_event = clock::monotonic();
         // Set once and looked at when it comes, so that a busy cell does not move its timer with every event.
         self.idle_check.get_or_insert(self.last_event.plus(IDLE_MS));
@@ -109,32 +155,9 @@ impl Actor {
         self.run_blocked();
     }
 
-    fn run(&mut self, event: Event) {
-        if self.is_leaving || self.resident.has_failed() {
-            return event.refuse(gone(&self.resident.cell));
-        }
-        if !self.node.authority.is_live() {
-            return event.refuse(CallError::Unavailable { reason: "the node has lost its lease".into() });
-        }
-        let uncaptured = self.engine.uncaptured_bytes();
-        if uncaptured > self.node.config.uncaptured_max {
-            let reason = format!(
-                "cell `{}` has {uncaptured} bytes that are not in the bucket yet; come again",
-                self.resident.cell
-            );
-            return event.refuse(CallError::Overloaded { reason, retry_after_ms: 1_000 });
-        }
-        if let Some(bytes) = self.node.log.is_full() {
-            let reason =
-                format!("node `{}` holds {bytes} bytes that are not in the bucket yet", self.node.name);
-            return event.refuse(CallError::Overloaded { reason, retry_after_ms: 1_000 });
-        }
-        if let Some(bytes) = self.node.answers.is_full() {
-            let reason = format!(
-                "node `{}` holds {bytes} bytes of answers that wait for their proofs",
-                self.node.name
-            );
-            return event.refuse(CallError::Overloaded { reason, retry_after_ms: 1_000 });
+    fn run(&mut self, mut event: Box<Event>) {
+        if let Err(error) = self.may_begin() {
+            return event.refuse(error);
         }
         if self.must_hold_for_checkpoint() {
             return self.block(event);
@@ -142,18 +165,56 @@ impl Actor {
         if !event.start() {
             return;
         }
-        let now = clock::monotonic();
-        match self.runtime.handle(&mut self.engine, &event.request, event.access, now) {
-            RuntimeOutcome::Blocked => {
+        let name = self.open.next_name();
+        self.turn.now = clock::monotonic();
+        match self.runtime.begin(name, &mut event.call, &mut self.turn) {
+            Begun::Blocked => {
                 event.requeue();
                 self.block(event);
             }
-            RuntimeOutcome::Reply(response) => self.output(event, response),
+            Begun::Reply(response) => self.output(*event, response),
+            Begun::Open => {
+                if !event.open(name) {
+                    cancel_at(&self.resident, name);
+                }
+                self.open.insert(name, *event);
+                self.end_turn();
+            }
         }
     }
 
+    /// What keeps a new event from beginning.
+    fn may_begin(&self) -> Result<(), CallError> {
+        if !self.leaving.takes_events() || self.resident.has_failed() {
+            return Err(gone(&self.resident.cell));
+        }
+        if !self.node.authority.is_live() {
+            return Err(CallError::Unavailable { reason: "the node has lost its lease".into() });
+        }
+        let overloaded = |reason| Err(CallError::Overloaded { reason, retry_after_ms: 1_000 });
+        let (cell, node) = (&self.resident.cell, &self.node.name);
+        let uncaptured = self.engine.borrow().uncaptured_bytes();
+        if uncaptured > self.node.config.uncaptured_max {
+            return overloaded(format!(
+                "cell `{cell}` has {uncaptured} bytes that are not in the bucket yet; come again"
+            ));
+        }
+        if let Some(bytes) = self.node.log.is_full() {
+            return overloaded(format!("node `{node}` holds {bytes} bytes that are not in the bucket yet"));
+        }
+        if let Some(bytes) = self.node.answers.is_full() {
+            return overloaded(format!(
+                "node `{node}` holds {bytes} bytes of answers that wait for their proofs"
+            ));
+        }
+        if self.open.len() >= OPEN_MAX {
+            return overloaded(format!("{OPEN_MAX} requests of cell `{cell}` are not finished"));
+        }
+        Ok(())
+    }
+
     /// Keeps an event until the cell is free for it.
-    fn block(&mut self, event: Event) {
+    fn block(&mut self, event: Box<Event>) {
         if self.blocked.len() < BLOCKED_MAX {
             self.blocked.push_back(event);
         } else {
@@ -162,52 +223,61 @@ impl Actor {
         }
     }
 
-    /// Whether the WAL is so long that it must be captured and checkpointed before the next event. What is captured is
+    /// Whether the WAL is so long that it must be captured and checkpointed before the next turn. What is captured is
     /// checkpointed at once; what is not, is when its capture comes, which the gate has asked for.
     fn must_hold_for_checkpoint(&mut self) -> bool {
-        if self.engine.wal_bytes() <= WAL_HOLD_BYTES || self.engine.in_transaction() {
-            return false;
+        {
+            let engine = self.engine.borrow();
+            if engine.wal_bytes() <= WAL_HOLD_BYTES || engine.in_transaction() {
+                return false;
+            }
         }
         self.checkpoint();
-        self.engine.is_dirty()
+        self.engine.borrow().is_dirty()
     }
 
     fn checkpoint(&mut self) {
-        if !self.engine.checkpoint_due() {
+        let mut engine = self.engine.borrow_mut();
+        if !engine.checkpoint_due() {
             return;
         }
-        if let Err(error) = self.engine.checkpoint() {
+        if let Err(error) = engine.checkpoint() {
             tracing::error!(cell = %self.resident.cell, %error, "a checkpoint failed");
             self.resident.on(GateEvent::DatabaseFailed);
         }
     }
 
+    /// The answer of an event that is over in its first turn.
     fn output(&mut self, event: Event, response: http::Response<bytes::Bytes>) {
-        self.note_wal();
-        if let Some(code) = self.engine.fault() {
-            tracing::error!(cell = %self.resident.cell, code, "the local database failed");
-            self.resident.on(GateEvent::DatabaseFailed);
-        }
-        let ticket = self.engine.ticket();
+        let ticket = self.after_turn();
         let position = Position { epoch: self.resident.epoch, txid: ticket };
-        let reply = event.reply;
+        let Event { reply, held: admission, .. } = event;
         let held = self.node.answers.hold(response.body().len());
         // The proof's time begins now: what the event waited for before is not the store's fault.
         self.resident.output(ticket, self.node.proof_deadline(), move |outcome| {
             let answer = match outcome {
-                Ok(()) => Ok(EventReply { response, position }),
+                Ok(()) => {
+                    let response = response.map(ReplyBody::Whole);
+                    Ok(EventReply { response, thrown: None, position })
+                }
                 Err(cause) => Err(CallError::OutcomeUnknown { reason: cause.to_string() }),
             };
             // The caller may have gone; its write stands all the same.
             let _ = reply.send(answer);
             drop(held);
         });
+        drop(admission);
     }
 
     fn run_blocked(&mut self) {
+        for _ in 0..self.held.len() {
+            if let Some((op, answer)) = self.held.pop_front() {
+                self.complete(op, answer);
+            }
+        }
         // Each is tried once; those that still wait go back to the end in order.
         for _ in 0..self.blocked.len() {
-            if self.engine.in_transaction() {
+            if self.engine.borrow().in_transaction() {
                 return;
             }
             if let Some(event) = self.blocked.pop_front() {
@@ -221,14 +291,15 @@ impl Actor {
             // The gate waits for the answer to what it asked before it failed.
             return self.resident.on(GateEvent::Captured { captured: None });
         }
-        let captured = match self.engine.capture(clock::wall()) {
+        let captured = self.engine.borrow_mut().capture(clock::wall());
+        let captured = match captured {
             Ok(captured) => captured,
             Err(error) => {
                 tracing::error!(cell = %self.resident.cell, %error, "commits could not be captured");
                 return self.resident.on(GateEvent::CaptureFailed);
             }
         };
-        self.resident.database_len.store(self.engine.size_bytes(), Ordering::Relaxed);
+        self.resident.database_len.store(self.engine.borrow().size_bytes(), Ordering::Relaxed);
         let captured = captured.map(|captured| {
             metrics().capture(captured.len);
             let captured = Arc::new(captured);
@@ -243,7 +314,7 @@ impl Actor {
     }
 
     fn note_wal(&mut self) {
-        let now = self.engine.wal_bytes();
+        let now = self.engine.borrow().wal_bytes();
         let delta =
             i64::try_from(now).unwrap_or(i64::MAX) - i64::try_from(self.wal_bytes).unwrap_or(i64::MAX);
         if delta != 0 {
@@ -253,64 +324,26 @@ impl Actor {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Millis> {
-        let runtime = self.runtime.next_deadline();
-        [runtime, self.idle_check].into_iter().flatten().min()
+        let runtime = if self.may_turn() { self.runtime.next_deadline() } else { None };
+        [runtime, self.idle_check, self.leaving.until()].into_iter().flatten().min()
     }
 
     pub(super) fn wake(&mut self, now: Millis) {
-        self.runtime.expire(&mut self.engine, now);
+        if self.may_turn() && self.runtime.next_deadline().is_some_and(|at| at <= now) {
+            self.turn.now = now;
+            self.runtime.wake(&mut self.turn);
+            self.end_turn();
+        }
         self.run_blocked();
+        self.leave_if_late(now);
         if self.idle_check.is_some_and(|check| check <= now) {
             let idle_at = self.last_event.plus(IDLE_MS);
-            let is_idle = idle_at <= now && !self.engine.is_dirty() && !self.engine.in_transaction();
+            let mut engine = self.engine.borrow_mut();
+            let is_idle = idle_at <= now && !engine.is_dirty() && !engine.in_transaction();
             if is_idle {
-                self.engine.trim();
+                engine.trim();
             }
             self.idle_check = (!is_idle).then_some(idle_at.max(now.plus(IDLE_MS / 10)));
         }
-    }
-
-    pub(super) fn quiesce(&mut self, done: oneshot::Sender<Result<(), FailCause>>) {
-        self.is_leaving = true;
-        self.runtime.stop(&mut self.engine);
-        self.refuse_all();
-        let ticket = self.engine.ticket();
-        self.resident.cover(ticket, self.node.proof_deadline(), move |outcome| {
-            let _ = done.send(outcome);
-        });
-    }
-
-    pub(super) fn close(mut self) -> Result<Txid, String> {
-        assert!(!self.engine.is_dirty(), "a cell is closed only when everything committed is covered");
-        self.left();
-        self.refuse_all();
-        self.engine.close().map(|closed| closed.txid).map_err(|error| error.to_string())
-    }
-
-    pub(super) fn discard(mut self) {
-        self.left();
-        self.refuse_all();
-        let epoch: Epoch = self.resident.epoch;
-        if let Err(error) = self.engine.discard() {
-            tracing::warn!(cell = %self.resident.cell, %error, "a local database could not be removed");
-        }
-        self.resident.files.remove_database(epoch);
-    }
-
-    /// Nothing that waits has run.
-    fn refuse_all(&mut self) {
-        for event in self.queue.drain(..) {
-            self.resident.dequeued();
-            event.refuse(gone(&self.resident.cell));
-        }
-        for event in self.blocked.drain(..) {
-            event.refuse(gone(&self.resident.cell));
-        }
-    }
-
-    fn left(&mut self) {
-        metrics().cells_resident_changed(-1);
-        metrics().wal_bytes_changed(-i64::try_from(self.wal_bytes).unwrap_or(i64::MAX));
-        self.wal_bytes = 0;
     }
 }

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use super::worker::{Job, WorkerHandle};
-use super::{Event, event::EventHandle};
+use super::{Event, EventHandle};
 use crate::clock;
 use crate::critical;
 use crate::data_dir::CellFiles;
@@ -41,33 +41,33 @@ struct GateState {
 
 /// What a residency is made from.
 #[derive(Debug)]
-pub struct ResidentParts {
+pub(crate) struct ResidentParts {
     /// The cell.
-    pub cell: CellName,
+    pub(crate) cell: CellName,
     /// The owner record as claimed.
-    pub owner: OwnerView,
+    pub(crate) owner: OwnerView,
     /// Its version.
-    pub version: Version,
+    pub(crate) version: Version,
     /// Where the database stands: all of it is in the bucket.
-    pub restored: Txid,
+    pub(crate) restored: Txid,
     /// What a restore would read.
-    pub chain: ChainSize,
+    pub(crate) chain: ChainSize,
     /// Local files.
-    pub files: CellFiles,
+    pub(crate) files: CellFiles,
 }
 
 /// A cell in memory, in one epoch.
-pub struct Resident {
+pub(crate) struct Resident {
     /// The cell.
-    pub cell: CellName,
+    pub(crate) cell: CellName,
     /// The epoch.
-    pub epoch: Epoch,
+    pub(crate) epoch: Epoch,
     /// The owner record as claimed.
-    pub owner: OwnerView,
+    pub(crate) owner: OwnerView,
     /// Its version.
-    pub version: Version,
+    pub(crate) version: Version,
     /// Local files.
-    pub files: CellFiles,
+    pub(crate) files: CellFiles,
     /// When chains are shortened.
     pub(crate) compaction: Mutex<Compaction>,
     /// The database's length at its last capture, in bytes.
@@ -82,6 +82,7 @@ pub struct Resident {
     uploaded: watch::Sender<Txid>,
     waiting: AtomicUsize,
     queued: AtomicUsize,
+    open: AtomicUsize,
     failed: AtomicBool,
     position: AtomicU64,
     last_event_ms: AtomicU64,
@@ -114,6 +115,7 @@ impl Resident {
             gate: Mutex::new(GateState { machine, outputs_made: 0, outputs: HashMap::new() }),
             waiting: AtomicUsize::new(0),
             queued: AtomicUsize::new(0),
+            open: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
             position: AtomicU64::new(restored.get()),
             last_event_ms: AtomicU64::new(0),
@@ -130,8 +132,7 @@ impl Resident {
     }
 
     /// The position of the last output.
-    #[must_use]
-    pub fn position(&self) -> Position {
+    pub(crate) fn position(&self) -> Position {
         Position { epoch: self.epoch, txid: Txid::new(self.position.load(Ordering::Relaxed)) }
     }
 
@@ -141,14 +142,22 @@ impl Resident {
     }
 
     /// When the last event came, monotonic; zero before the first.
-    #[must_use]
-    pub fn last_event(&self) -> Millis {
+    pub(crate) fn last_event(&self) -> Millis {
         Millis::new(self.last_event_ms.load(Ordering::Relaxed))
     }
 
+    /// Events that are open now.
+    pub(super) fn note_open(&self, events: usize) {
+        self.open.store(events, Ordering::Relaxed);
+    }
+
+    /// Whether an event is under way between turns.
+    pub(crate) fn has_open_events(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
     /// Whether the gate has failed: this residency is over.
-    #[must_use]
-    pub fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }
 
@@ -216,7 +225,7 @@ impl Resident {
         });
     }
 
-    /// A response wants to leave. `on_outcome` is called exactly once.
+    /// An output wants to leave. `on_outcome` is called exactly once.
     pub(crate) fn output(
         self: &Arc<Self>,
         ticket: Txid,

@@ -1,5 +1,6 @@
 //! The threads that run cells. A cell is pinned to one thread while resident; SQLite never blocks the I/O runtime. The
-//! queues hold at most the node's admitted requests and a few control jobs per cell, so they need no bound of their own.
+//! queues hold at most the node's admitted requests, the operations that cells may have under way and a few control jobs
+//! per cell, so they need no bound of their own.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -14,13 +15,14 @@ use holdfast_types::{CellName, Millis, Txid};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::actor::Actor;
+use super::actor::{Actor, Input};
 use super::{Event, Resident};
 use crate::clock;
+use crate::runtime::{EventId, OpAnswer, OpId};
 
 /// Work for a cell's thread. Jobs of one cell run in the order in which they were sent.
 #[derive(Debug)]
-pub enum Job {
+pub(crate) enum Job {
     /// Open the cell's database.
     Open {
         /// The residency.
@@ -34,6 +36,10 @@ pub enum Job {
     },
     /// Run a request.
     Event(Arc<Resident>, Box<Event>),
+    /// An operation of the cell has ended.
+    Completed(Arc<Resident>, OpId, OpAnswer),
+    /// The caller of an open event has gone.
+    Cancel(Arc<Resident>, EventId),
     /// Capture what is committed.
     Capture(Arc<Resident>),
     /// Take no more events, and say when everything committed is covered.
@@ -71,7 +77,7 @@ impl WorkerHandle {
 
 /// All threads.
 #[derive(Debug)]
-pub struct Workers {
+pub(crate) struct Workers {
     handles: Vec<WorkerHandle>,
     hasher: RandomState,
 }
@@ -156,7 +162,7 @@ impl Worker {
         }
     }
 
-    /// Takes in what has arrived, then lets the next cell run one event. False when nobody can send any more.
+    /// Takes in what has arrived, then lets the next cell take one turn. False when nobody can send any more.
     fn take_turn(&mut self, queue: &Receiver<Job>) -> bool {
         loop {
             match queue.try_recv() {
@@ -170,7 +176,7 @@ impl Worker {
         {
             // With nothing else to do, the thread writes the answer itself. Otherwise the connection's task does,
             // meanwhile: no answer waits for the event of another.
-            let is_last = self.turns.is_empty() && actor.events() == 1;
+            let is_last = self.turns.is_empty() && actor.waiting() == 1;
             let has_more = if is_last { deliver(|| actor.take_turn()) } else { actor.take_turn() };
             if has_more {
                 self.turns.push_back(key);
@@ -189,17 +195,17 @@ impl Worker {
                 });
                 let _ = done.send(opened);
             }
-            Job::Event(resident, event) => match self.actors.get_mut(&key(&resident)) {
-                Some(actor) => {
-                    if actor.enqueue(*event) {
-                        self.turns.push_back(key(&resident));
-                    }
-                }
-                None => {
+            Job::Event(resident, event) => {
+                if let Some(Input::Event(event)) = self.enqueue(&resident, Input::Event(event)) {
                     resident.dequeued();
                     event.refuse(super::actor::gone(&resident.cell));
                 }
-            },
+            }
+            // Where the cell has gone, nobody waits for these any more.
+            Job::Completed(resident, op, answer) => {
+                drop(self.enqueue(&resident, Input::Completed(op, answer)));
+            }
+            Job::Cancel(resident, event) => drop(self.enqueue(&resident, Input::Cancel(event))),
             Job::Capture(resident) => match self.actors.get_mut(&key(&resident)) {
                 Some(actor) => {
                     actor.capture();
@@ -230,6 +236,15 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// Queues what a cell's runtime is to be told. Given back where the cell has gone.
+    fn enqueue(&mut self, resident: &Arc<Resident>, input: Input) -> Option<Input> {
+        let Some(actor) = self.actors.get_mut(&key(resident)) else { return Some(input) };
+        if actor.enqueue(input) {
+            self.turns.push_back(key(resident));
+        }
+        None
     }
 
     fn set_timer(&mut self, resident: &Arc<Resident>) {

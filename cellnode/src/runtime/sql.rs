@@ -1,67 +1,75 @@
-//! Class `db`: the SQL API over the cell's own database.
+//! Class `db`: the SQL API over the cell's own database. Every event is over in the turn that begins it.
 
-use bytes::Bytes;
 use holdfast_rpc::Access;
-use holdfast_sql::{Engine, Outcome, SqlCall, SqlReply, SqlRuntime, SqlRuntimeOptions};
+use holdfast_sql::{Outcome, SqlCall, SqlReply, SqlRuntime, SqlRuntimeOptions};
 use holdfast_types::Millis;
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 
-use super::{CellRuntime, RuntimeContext, RuntimeOutcome};
+use super::{
+    Begun, CellRuntime, EventCall, EventId, OpAnswer, OpId, RequestBody, RuntimeContext, SharedEngine, Turn,
+};
 
 /// The SQL handler of one resident cell.
 pub(super) struct Sql {
     context: RuntimeContext,
+    engine: SharedEngine,
     runtime: SqlRuntime,
 }
 
 impl Sql {
-    pub(super) fn new(context: RuntimeContext) -> Self {
-        Self { context, runtime: SqlRuntime::new(SqlRuntimeOptions::default()) }
+    pub(super) fn new(context: RuntimeContext, engine: SharedEngine) -> Self {
+        Self { context, engine, runtime: SqlRuntime::new(SqlRuntimeOptions::default()) }
     }
 }
 
 impl CellRuntime for Sql {
-    fn handle(
-        &mut self,
-        engine: &mut Engine,
-        request: &http::Request<Bytes>,
-        access: Access,
-        now: Millis,
-    ) -> RuntimeOutcome {
-        let call = SqlCall {
+    fn begin(&mut self, _: EventId, call: &mut EventCall, turn: &mut Turn) -> Begun {
+        let request = &call.request;
+        let RequestBody::Whole(body) = request.body() else {
+            unreachable!("class `db` is given whole bodies");
+        };
+        let sql_call = SqlCall {
             method: request.method().as_str(),
             path: request.uri().path(),
-            body: request.body(),
-            is_read_only: access == Access::ReadOnly,
+            body,
+            is_read_only: call.access == Access::ReadOnly,
             cell: &self.context.cell,
             epoch: self.context.epoch,
         };
-        match self.runtime.handle(engine, &call, now) {
-            Outcome::Reply(reply) => RuntimeOutcome::Reply(response(reply)),
-            Outcome::Blocked => RuntimeOutcome::Blocked,
+        match self.runtime.handle(&mut self.engine.borrow_mut(), &sql_call, turn.now) {
+            Outcome::Reply(reply) => Begun::Reply(response(reply)),
+            Outcome::Blocked => Begun::Blocked,
         }
+    }
+
+    fn complete(&mut self, _: OpId, _: OpAnswer, _: &mut Turn) {
+        unreachable!("SQL starts no operation");
+    }
+
+    fn cancel(&mut self, _: EventId, _: &mut Turn) {
+        unreachable!("no event of SQL stays open");
     }
 
     fn next_deadline(&self) -> Option<Millis> {
         self.runtime.next_deadline()
     }
 
-    fn expire(&mut self, engine: &mut Engine, now: Millis) {
-        self.runtime.expire(engine, now);
+    fn wake(&mut self, turn: &mut Turn) {
+        self.runtime.expire(&mut self.engine.borrow_mut(), turn.now);
     }
 
-    fn stop(&mut self, engine: &mut Engine) {
-        self.runtime.close(engine);
+    fn stop(&mut self) {
+        self.runtime.close(&mut self.engine.borrow_mut());
     }
 }
 
-/// See [`super::without_cell`].
-pub(super) fn version(method: &str, path: &str) -> Option<http::Response<Bytes>> {
+/// Whether the SQL API speaks a version.
+pub(super) fn version(method: &str, path: &str) -> Option<http::Response<bytes::Bytes>> {
     holdfast_sql::version(method, path).map(response)
 }
 
-fn response(reply: SqlReply) -> http::Response<Bytes> {
+fn response(reply: SqlReply) -> http::Response<bytes::Bytes> {
     let SqlReply { status, content_type, body, allow } = reply;
     let mut response = http::Response::new(body);
     *response.status_mut() = StatusCode::from_u16(status).expect("the SQL API answers with known statuses");

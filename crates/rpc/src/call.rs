@@ -20,6 +20,16 @@ pub enum Access {
     ReadWrite,
 }
 
+/// What is asked of an object besides the request itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectCall {
+    /// The name that the object's id was made from, where the caller knows it.
+    pub name: Option<String>,
+    /// The method to call, with the request's body as its arguments in the clone format; the answer's body is the result
+    /// in the same format. None: the request is for the object's `fetch`.
+    pub method: Option<String>,
+}
+
 /// One request to a cell.
 pub struct CellCall {
     /// The cell.
@@ -28,6 +38,8 @@ pub struct CellCall {
     pub access: Access,
     /// The request. Its path is the cell's own: for class `db`, `/v2/pipeline`, `/v3/pipeline`, `/query` or `/`.
     pub request: http::Request<Body>,
+    /// For classes of a deployed application.
+    pub object: ObjectCall,
     /// When the caller stops waiting.
     pub deadline: tokio::time::Instant,
 }
@@ -38,10 +50,27 @@ impl std::fmt::Debug for CellCall {
     }
 }
 
+/// An error that a handler threw, as it crosses from program to program. The texts are the handler's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThrownError {
+    /// The class of the error, for example `TypeError`.
+    pub name: String,
+    /// The message.
+    pub message: String,
+    /// The stack, empty where there is none.
+    pub stack: String,
+    /// The call certainly did not run, or may be sent again for another reason.
+    pub is_retryable: bool,
+    /// The object has too much to do.
+    pub is_overloaded: bool,
+}
+
 /// The cell's answer, released by its output gate.
 pub struct CellReply {
-    /// The response.
+    /// The response. Where the handler threw, one of status 500 without a body.
     pub response: http::Response<Body>,
+    /// What the handler threw instead of answering.
+    pub thrown: Option<Box<ThrownError>>,
     /// The position that the response may reveal.
     pub position: Position,
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use holdfast_types::{CellName, NodeName, SessionId};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, request, response};
 
-use crate::{Access, CallError, OwnerHint, proto};
+use crate::{Access, CallError, ObjectCall, OwnerHint, ThrownError, proto};
 
 /// What does not make sense in a message of a peer. Disposition: reject; a peer of another version, or a bug.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +38,12 @@ fn headers_from_wire(rows: Vec<proto::Header>) -> Result<HeaderMap, WireError> {
     Ok(headers)
 }
 
-pub(crate) fn head_to_wire(cell: &CellName, access: Access, parts: &request::Parts) -> proto::CallHead {
+pub(crate) fn head_to_wire(
+    cell: &CellName,
+    access: Access,
+    object: &ObjectCall,
+    parts: &request::Parts,
+) -> proto::CallHead {
     let access = match access {
         Access::ReadOnly => proto::Access::ReadOnly,
         Access::ReadWrite => proto::Access::ReadWrite,
@@ -50,14 +55,16 @@ pub(crate) fn head_to_wire(cell: &CellName, access: Access, parts: &request::Par
         method: parts.method.as_str().to_owned(),
         path: path.to_owned(),
         headers: headers_to_wire(&parts.headers),
+        object_name: object.name.clone(),
+        rpc_method: object.method.clone(),
     }
 }
 
-/// The head of a request: the cell, what the caller may do, and the request without its body.
-pub(crate) type Head = (CellName, Access, http::Request<()>);
+/// The head of a request: the cell, what the caller may do, what is asked of an object, and the request without its body.
+pub(crate) type Head = (CellName, Access, ObjectCall, http::Request<()>);
 
 pub(crate) fn head_from_wire(head: Option<proto::CallHead>) -> Result<Head, WireError> {
-    let proto::CallHead { cell, access, method, path, headers } =
+    let proto::CallHead { cell, access, method, path, headers, object_name, rpc_method } =
         head.ok_or_else(|| bad("head", "it is missing"))?;
     let cell = CellName::parse(&cell).map_err(|e| bad("cell", e))?;
     let access = match proto::Access::try_from(access) {
@@ -69,7 +76,7 @@ pub(crate) fn head_from_wire(head: Option<proto::CallHead>) -> Result<Head, Wire
     *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|e| bad("method", e))?;
     *request.uri_mut() = Uri::try_from(path).map_err(|e| bad("path", e))?;
     *request.headers_mut() = headers_from_wire(headers)?;
-    Ok((cell, access, request))
+    Ok((cell, access, ObjectCall { name: object_name, method: rpc_method }, request))
 }
 
 pub(crate) fn reply_from_wire(
@@ -82,13 +89,28 @@ pub(crate) fn reply_from_wire(
     Ok(reply)
 }
 
-pub(crate) fn reply_to_wire(parts: &response::Parts, position: holdfast_types::Position) -> proto::ReplyHead {
+pub(crate) fn reply_to_wire(
+    parts: &response::Parts,
+    thrown: Option<ThrownError>,
+    position: holdfast_types::Position,
+) -> proto::ReplyHead {
     proto::ReplyHead {
+        thrown: thrown.map(thrown_to_wire),
         status: u32::from(parts.status.as_u16()),
         headers: headers_to_wire(&parts.headers),
         epoch: position.epoch.get(),
         txid: position.txid.get(),
     }
+}
+
+fn thrown_to_wire(error: ThrownError) -> proto::ThrownError {
+    let ThrownError { name, message, stack, is_retryable, is_overloaded } = error;
+    proto::ThrownError { name, message, stack, retryable: is_retryable, overloaded: is_overloaded }
+}
+
+pub(crate) fn thrown_from_wire(error: proto::ThrownError) -> ThrownError {
+    let proto::ThrownError { name, message, stack, retryable, overloaded } = error;
+    ThrownError { name, message, stack, is_retryable: retryable, is_overloaded: overloaded }
 }
 
 fn status_from_wire(status: u32) -> Result<StatusCode, WireError> {
@@ -162,15 +184,28 @@ mod tests {
     }
 
     #[test]
+    fn a_thrown_error_survives_the_wire() {
+        let thrown = ThrownError {
+            name: "TypeError".into(),
+            message: "no".into(),
+            stack: "at x".into(),
+            is_retryable: true,
+            is_overloaded: false,
+        };
+        assert_eq!(thrown_from_wire(thrown_to_wire(thrown.clone())), thrown);
+    }
+
+    #[test]
     fn a_head_survives_the_wire_byte_for_byte() {
         let cell = CellName::parse("db:a/ü").unwrap();
         let mut request = http::Request::post("/query?a=%2F&b=..//x").body(()).unwrap();
         request.headers_mut().append("x-a", HeaderValue::from_bytes(b"\xff\x80").unwrap());
         request.headers_mut().append("x-a", HeaderValue::from_static("2"));
         let (parts, ()) = request.into_parts();
-        let wire = head_to_wire(&cell, Access::ReadOnly, &parts);
-        let (cell_back, access, request) = head_from_wire(Some(wire)).unwrap();
-        assert_eq!((cell_back, access), (cell, Access::ReadOnly));
+        let object = ObjectCall { name: Some("ü".into()), method: Some(String::new()) };
+        let wire = head_to_wire(&cell, Access::ReadOnly, &object, &parts);
+        let (cell_back, access, object_back, request) = head_from_wire(Some(wire)).unwrap();
+        assert_eq!((cell_back, access, object_back), (cell, Access::ReadOnly, object));
         assert_eq!(request.uri(), "/query?a=%2F&b=..//x");
         assert_eq!(request.method(), Method::POST);
         assert_eq!(request.headers(), &parts.headers);
@@ -184,6 +219,8 @@ mod tests {
             method: "GET".into(),
             path: "/".into(),
             headers: vec![],
+            object_name: None,
+            rpc_method: None,
         };
         assert!(head_from_wire(Some(good.clone())).is_ok());
         let field = |head| head_from_wire(head).unwrap_err().field;

@@ -53,7 +53,7 @@ fn reply(body: Body) -> Result<CellReply, CallError> {
         .body(body)
         .unwrap();
     let position = Position { epoch: Epoch::new(3), txid: Txid::new(14) };
-    Ok(CellReply { response, position })
+    Ok(CellReply { response, thrown: None, position })
 }
 
 fn describe(call: &CellCall) -> String {

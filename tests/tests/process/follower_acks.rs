@@ -70,6 +70,7 @@ async fn write_at(caller: &CellClient, peer: &Peer, db: &str, id: &str) -> Resul
         cell: CellName::new("db", db).unwrap(),
         access: Access::ReadWrite,
         request,
+        object: holdfast_rpc::ObjectCall::default(),
         deadline: tokio::time::Instant::now() + Duration::from_secs(60),
     };
     caller.call(peer, call).await

@@ -210,6 +210,7 @@ async fn wake(client: &CellClient, peer: &Peer, cell: &CellName) -> Result<()> {
         cell: cell.clone(),
         access: Access::ReadOnly,
         request: http::Request::get("/").body(body)?,
+        object: holdfast_rpc::ObjectCall::default(),
         deadline: tokio::time::Instant::now() + WAKE,
     };
     match client.call(peer, call).await {

@@ -35,7 +35,7 @@ fn text(text: &str) -> Body {
 
 fn reply(body: &str) -> CellReply {
     let position = Position { epoch: Epoch::new(1), txid: Txid::new(1) };
-    CellReply { response: http::Response::new(text(body)), position }
+    CellReply { response: http::Response::new(text(body)), thrown: None, position }
 }
 
 /// Answers with the node's name.
@@ -229,6 +229,7 @@ impl Fleet {
             cell: cell(),
             access: Access::ReadWrite,
             request: http::Request::post("/query").body(text("select 1")).unwrap(),
+            object: holdfast_rpc::ObjectCall::default(),
             deadline: tokio::time::Instant::now() + wait,
         };
         let reply = self.router.forward(call).await?;

@@ -21,13 +21,14 @@ use super::upload::{Held, Interest, Parts};
 use super::{ForwardError, Peer};
 use crate::grpc::{self, Messages};
 use crate::proto::cell_service_client::CellServiceClient;
-use crate::{Access, Body, CallError, CellCall, CellReply, convert, limits, proto};
+use crate::{Access, Body, CallError, CellCall, CellReply, ObjectCall, convert, limits, proto};
 
 /// A request without its body.
 struct Envelope {
     cell: CellName,
     access: Access,
     parts: request::Parts,
+    object: ObjectCall,
     deadline: Instant,
 }
 
@@ -59,9 +60,13 @@ fn whole_body(bytes: Bytes) -> Body {
 
 impl Envelope {
     fn with(self, body: Option<Body>) -> Option<Box<CellCall>> {
-        let Self { cell, access, parts, deadline } = self;
+        let Self { cell, access, parts, object, deadline } = self;
         let request = http::Request::from_parts(parts, body?);
-        Some(Box::new(CellCall { cell, access, request, deadline }))
+        Some(Box::new(CellCall { cell, access, request, object, deadline }))
+    }
+
+    fn head(&self) -> proto::CallHead {
+        convert::head_to_wire(&self.cell, self.access, &self.object, &self.parts)
     }
 
     fn wait(&self) -> Duration {
@@ -70,9 +75,9 @@ impl Envelope {
 }
 
 pub(super) async fn send(pool: &Pool, peer: &Peer, call: CellCall) -> Result<CellReply, ForwardError> {
-    let CellCall { cell, access, request, deadline } = call;
+    let CellCall { cell, access, request, object, deadline } = call;
     let (parts, body) = request.into_parts();
-    let envelope = Envelope { cell, access, parts, deadline };
+    let envelope = Envelope { cell, access, parts, object, deadline };
     let cargo = load(body, deadline).await?;
     let mut is_connected = false;
     let answered = timeout_at(deadline, async {
@@ -163,7 +168,7 @@ async fn exchange_whole(
     envelope: &Envelope,
     body: &Bytes,
 ) -> Result<(proto::CallReply, Replies), Failure> {
-    let head = convert::head_to_wire(&envelope.cell, envelope.access, &envelope.parts);
+    let head = envelope.head();
     let message = grpc::encode(&proto::CallRequest { head: Some(head), body: body.clone() });
     let answer = link.call(message, envelope.wait()).await?;
     let mut replies = Messages::of_answer(answer)?;
@@ -182,7 +187,7 @@ async fn exchange(
     let mut client = CellServiceClient::with_origin(channel, origin)
         .max_decoding_message_size(limits::MESSAGE_LEN_MAX)
         .max_encoding_message_size(limits::MESSAGE_LEN_MAX);
-    let head = convert::head_to_wire(&envelope.cell, envelope.access, &envelope.parts);
+    let head = envelope.head();
     let mut request = Request::new(Parts::new(head, Arc::clone(interest.held())));
     request.set_timeout(envelope.wait());
     request.extensions_mut().insert(Arc::clone(interest.held()));
@@ -212,7 +217,8 @@ async fn receive(
     }
     let may_have_run = |reason: String| ForwardError::MayHaveRun { reason };
     let head = head.ok_or_else(|| may_have_run("the node's answer has no head".into()))?;
-    let proto::ReplyHead { status, headers, epoch, txid } = head;
+    let proto::ReplyHead { status, headers, epoch, txid, thrown } = head;
+    let thrown = thrown.map(|thrown| Box::new(convert::thrown_from_wire(thrown)));
     let response = convert::reply_from_wire(status, headers).map_err(|e| may_have_run(e.to_string()))?;
     let replies = if end {
         replies.finish().await;
@@ -222,5 +228,5 @@ async fn receive(
     };
     let body = Download::new(chunk, replies, cargo.interest()).boxed_unsync();
     let position = Position { epoch: Epoch::new(epoch), txid: Txid::new(txid) };
-    Ok(CellReply { response: response.map(|()| body), position })
+    Ok(CellReply { response: response.map(|()| body), thrown, position })
 }

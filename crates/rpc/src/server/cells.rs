@@ -25,8 +25,8 @@ impl Cells {
 }
 
 fn join(head: Head, body: Body, deadline: Instant) -> CellCall {
-    let (cell, access, request) = head;
-    CellCall { cell, access, request: request.map(|()| body), deadline }
+    let (cell, access, object, request) = head;
+    CellCall { cell, access, request: request.map(|()| body), object, deadline }
 }
 
 fn not_acceptable(error: &WireError) -> CallError {
@@ -35,7 +35,7 @@ fn not_acceptable(error: &WireError) -> CallError {
 
 /// The body's length as the caller announced it, so that a handler can refuse it unread.
 fn announced_len(head: &Head) -> Option<u64> {
-    let (_, _, request) = head;
+    let (_, _, _, request) = head;
     request.headers().get(http::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 

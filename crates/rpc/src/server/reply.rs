@@ -48,9 +48,10 @@ impl ReplyStream {
 impl State {
     fn of(answer: Result<CellReply, CallError>) -> Self {
         match answer {
-            Ok(CellReply { response, position }) => {
+            Ok(CellReply { response, thrown, position }) => {
                 let (parts, body) = response.into_parts();
-                Self::Head(convert::reply_to_wire(&parts, position), body)
+                let thrown = thrown.map(|thrown| *thrown);
+                Self::Head(convert::reply_to_wire(&parts, thrown, position), body)
             }
             Err(error) => Self::Refused(error),
         }

@@ -135,13 +135,14 @@ pub(super) fn call_for(body: Body, wait: Duration) -> CellCall {
         cell: CellName::parse("db:users").unwrap(),
         access: Access::ReadWrite,
         request: http::Request::post("/v2/pipeline?x=%2F").header("x-a", "1").body(body).unwrap(),
+        object: crate::ObjectCall::default(),
         deadline: tokio::time::Instant::now() + wait,
     }
 }
 
 pub(super) fn reply(body: Body) -> CellReply {
     let response = http::Response::builder().status(201).header("x-b", "2").body(body).unwrap();
-    CellReply { response, position: POSITION }
+    CellReply { response, thrown: None, position: POSITION }
 }
 
 pub(super) async fn collect(body: Body) -> Bytes {

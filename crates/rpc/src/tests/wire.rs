@@ -29,7 +29,12 @@ fn request(path: &str) -> Request<()> {
 
 fn message() -> Bytes {
     let (parts, ()) = Request::post("/query").body(()).unwrap().into_parts();
-    let head = convert::head_to_wire(&"db:users".parse().unwrap(), Access::ReadOnly, &parts);
+    let head = convert::head_to_wire(
+        &"db:users".parse().unwrap(),
+        Access::ReadOnly,
+        &crate::ObjectCall::default(),
+        &parts,
+    );
     grpc::encode(&proto::CallRequest { head: Some(head), body: "hello".into() })
 }
 
