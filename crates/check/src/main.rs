@@ -22,11 +22,11 @@ macro_rules! node_log {
 
 const CASES: &[Case] = &[
     ("gate", || explore(GateModel::new(GATE)), pinned(22_535_566, 4_516_602, 26)),
-    ("node log, uploads", node_log!(uploads: true), pinned(367_981, 87_559, 51)),
+    ("node log, uploads", node_log!(uploads: true), pinned(499_208, 118_123, 51)),
     (
         "node log, broken link and quarantine",
         node_log!(followers: 1, views: LONE, ticks: true, broken_links: 1, leaps: 1),
-        pinned(628_551, 150_989, 66),
+        pinned(883_660, 212_269, 66),
     ),
     ("node log, broken link", node_log!(broken_links: 1), pinned(733_505, 253_905, 71)),
     (

@@ -49,7 +49,7 @@ fn a_follower_with_another_disk_is_no_member_and_no_witness() {
 #[test]
 fn followers_drop_what_the_bucket_has() {
     let bounds = Bounds { uploads: true, frames: 2, ..ONE_FOLLOWER };
-    must_hold("node log, uploads", NodeLogModel(bounds), pinned(99_201, 27_042, 46));
+    must_hold("node log, uploads", NodeLogModel(bounds), pinned(126_368, 34_276, 46));
 }
 
 #[test]

@@ -14,6 +14,7 @@
 //! Bounds are exclusive (`below`) wherever they are not named otherwise.
 
 mod bundles;
+mod change;
 mod effect;
 mod event;
 mod health;
@@ -24,6 +25,7 @@ mod record;
 mod recruit;
 mod state;
 mod storing;
+mod suspicion;
 
 pub use bundles::{BUNDLE_CELLS_MIN, DRAIN_ROUNDS};
 pub use effect::NodeLogEffect;

@@ -81,6 +81,29 @@ pub enum NodeLogEvent<V> {
     Closing,
 }
 
+impl<V> NodeLogEvent<V> {
+    /// Whether the event may change which followers the session wants, or what its record has to keep of those it had. A member
+    /// that is lost meanwhile, whatever the event, changes it too. Pauses of followers end at a tick.
+    pub(super) const fn may_change_choice(&self) -> bool {
+        match self {
+            Self::FollowersRead { .. }
+            | Self::MemberFailed { .. }
+            | Self::RecordAnswered { .. }
+            | Self::RecordRead { .. }
+            | Self::Covered { .. }
+            | Self::Round { .. }
+            | Self::Bundled { .. }
+            | Self::NothingToBundle
+            | Self::Tick
+            | Self::Closing => true,
+            Self::Adopted { .. }
+            | Self::Durable { .. }
+            | Self::MemberFellBehind { .. }
+            | Self::RecordUnreadable => false,
+        }
+    }
+}
+
 /// Why a member is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemberFailure {

@@ -1,5 +1,5 @@
-//! Which members are too slow (design 5.2), from the time each frame took. When all stall at once the owner suspects
-//! itself and gives up nobody.
+//! Which members are too slow (design 5.2), from the time each frame took. A member is given up only where a sibling does
+//! well; where nobody does, the owner suspects itself ([`super::suspicion`]).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use super::members::{Link, Member, Members};
 use crate::log_record::MemberId;
 
 /// Samples of a member that are looked at, in milliseconds.
-const WINDOW_MS: u64 = 2_000;
+pub(super) const WINDOW_MS: u64 = 2_000;
 /// Samples kept of a member.
 const SAMPLES_MAX: usize = 64;
 /// A median beyond this for the window is slow, in milliseconds.
@@ -93,16 +93,43 @@ fn median(member: &mut Member, now: Millis) -> Option<u64> {
     latencies.get(latencies.len() / 2).copied()
 }
 
-/// The members to give up for slowness, among those that the ensemble consists of.
-pub(super) fn slow_members(
+/// What is to be said of the members of an ensemble.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    /// Those to give up: a sibling that is not slow shows that it is them.
+    pub(super) slow: Vec<MemberId>,
+    /// There are slow ones, and nobody shows that it is them: the worst of them.
+    pub(super) worst_of_all: Option<MemberId>,
+}
+
+/// How one member does.
+struct Standing {
+    median: Option<u64>,
+    outstanding_ms: u64,
+    durable_below: LogOffset,
+    is_behind: bool,
+    is_slow: bool,
+}
+
+impl Standing {
+    /// Whether this one does well where the other does not: what it shows lately, or in the very frame that the other owes.
+    fn shows_slowness_of(&self, other: &Self) -> bool {
+        let has_what_is_owed = other.outstanding_ms >= STALL_MS && self.durable_below > other.durable_below;
+        let does_well = !self.is_slow && !self.is_behind && self.outstanding_ms < STALL_MS / 2;
+        does_well && (self.median.is_some() || has_what_is_owed)
+    }
+}
+
+/// Looks at the members that the ensemble consists of.
+pub(super) fn judge(
     members: &mut Members,
     ensemble: &[MemberId],
     (sent, next): (&Sent, LogOffset),
     now: Millis,
-) -> Vec<MemberId> {
+) -> Health {
     let medians: Vec<Option<u64>> =
         ensemble.iter().map(|id| members.get_mut(id).and_then(|member| median(member, now))).collect();
-    let mut slow = Vec::new();
+    let mut standings: Vec<(&MemberId, Standing)> = Vec::new();
     for (at, id) in ensemble.iter().enumerate() {
         let Some(member) = members.get_mut(id) else { continue };
         let sibling = medians.iter().enumerate().filter(|(other, _)| *other != at).find_map(|(_, m)| *m);
@@ -113,10 +140,19 @@ pub(super) fn slow_members(
             mine > MEDIAN_MS_MAX || is_behind_sibling
         });
         member.slow_since = if is_behind { member.slow_since.or(Some(now)) } else { None };
-        let is_slow = member.slow_since.is_some_and(|since| now.since(since) >= WINDOW_MS);
-        if is_slow || sent.outstanding_ms(member, next, now) >= STALL_MS {
-            slow.push(id.clone());
-        }
+        let outstanding_ms = sent.outstanding_ms(member, next, now);
+        let is_slow_for_long = member.slow_since.is_some_and(|since| now.since(since) >= WINDOW_MS);
+        let is_slow = is_slow_for_long || outstanding_ms >= STALL_MS;
+        let durable_below = member.durable_below;
+        standings
+            .push((id, Standing { median: medians[at], outstanding_ms, durable_below, is_behind, is_slow }));
     }
-    if slow.len() == ensemble.len() { Vec::new() } else { slow }
+    let slow: Vec<_> = standings.iter().filter(|(_, standing)| standing.is_slow).collect();
+    let is_shown = |slow: &Standing| standings.iter().any(|(_, other)| other.shows_slowness_of(slow));
+    let to_give_up: Vec<MemberId> =
+        slow.iter().filter(|(_, standing)| is_shown(standing)).map(|(id, _)| (*id).clone()).collect();
+    let worst =
+        slow.iter().max_by_key(|(_, standing)| standing.outstanding_ms.max(standing.median.unwrap_or(0)));
+    let worst_of_all = worst.filter(|_| to_give_up.is_empty()).map(|(id, _)| (*id).clone());
+    Health { slow: to_give_up, worst_of_all }
 }

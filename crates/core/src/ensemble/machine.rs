@@ -5,15 +5,14 @@ use alloc::vec::Vec;
 use holdfast_types::{LogEpoch, LogOffset, Millis, WriteId};
 
 use super::bundles::Bundles;
-use super::health::{STALL_MS, Sent, note_durable, slow_members};
+use super::health::{Health, STALL_MS, Sent, judge, note_durable};
 use super::members::{Link, Member, Members};
 use super::record::{RecordState, Step};
-use super::recruit::{ENSEMBLE_LEN, Quarantine, choose};
-use super::storing::delete;
+use super::recruit::{ENSEMBLE_LEN, Quarantine};
+use super::suspicion::Suspicion;
 use super::{EnsembleProof, FollowerView, MemberFailure, NodeLogConfig, NodeLogEffect, NodeLogEvent};
-use crate::log_record::{Ensemble, LogRecord, LogState, MemberId};
+use crate::log_record::{LogRecord, MemberId};
 use crate::mutant::{self, Mutant};
-use crate::store::Answer;
 
 /// A member that has not adopted an epoch in this time is given up, in milliseconds.
 const ADOPT_MS_MAX: u64 = 3_000;
@@ -25,7 +24,7 @@ const READ_MS_WHEN_SHORT: u64 = 500;
 /// The node log of one session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeLog<V> {
-    config: NodeLogConfig,
+    pub(super) config: NodeLogConfig,
     /// The next frame's offset.
     pub(super) next: LogOffset,
     /// The first retained frame: everything below is stored in the bucket.
@@ -38,18 +37,19 @@ pub struct NodeLog<V> {
     /// Every frame below was proved by an ensemble.
     pub(super) proved_below: LogOffset,
     /// What the members of a new ensemble must have fsynced before it may become active.
-    target: LogOffset,
+    pub(super) target: LogOffset,
     /// What the members were last told to drop below.
-    released: LogOffset,
+    pub(super) released: LogOffset,
     pub(super) record: RecordState<V>,
-    members: Members,
-    followers: Vec<FollowerView>,
-    followers_read_at: Option<Millis>,
-    quarantine: Quarantine,
+    pub(super) members: Members,
+    pub(super) followers: Vec<FollowerView>,
+    pub(super) followers_read_at: Option<Millis>,
+    pub(super) quarantine: Quarantine,
+    pub(super) suspicion: Suspicion,
     pub(super) sent: Sent,
     pub(super) by_ensemble: bool,
     pub(super) is_closing: bool,
-    is_over: bool,
+    pub(super) is_over: bool,
 }
 
 pub(super) type Effects<V> = Vec<NodeLogEffect<V>>;
@@ -73,6 +73,7 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
             followers: Vec::new(),
             followers_read_at: None,
             quarantine: Quarantine::default(),
+            suspicion: Suspicion::default(),
             sent: Sent::default(),
             by_ensemble: false,
             is_closing: false,
@@ -127,6 +128,7 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
         if self.is_over {
             return effects;
         }
+        let is_choice_open = event.may_change_choice();
         match event {
             NodeLogEvent::FollowersRead { followers, wall_now } => self.on_followers(followers, wall_now),
             NodeLogEvent::Adopted { member, log_epoch, next } => {
@@ -151,7 +153,8 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
         }
         if !self.is_over {
             self.prove(&mut effects);
-            self.change_record(now, write_id, &mut effects);
+            let is_member_lost = effects.iter().any(|effect| matches!(effect, NodeLogEffect::Evicted { .. }));
+            self.change_record(is_choice_open || is_member_lost, now, write_id, &mut effects);
             self.tell_durability(now, &mut effects);
             self.tell_rounds(&mut effects);
         }
@@ -220,6 +223,7 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
         }
         effects.push(NodeLogEffect::Close { member: id.clone() });
         effects.push(NodeLogEffect::Evicted { member: id.clone(), failure });
+        self.reconsider_leaving(id);
         if failure == MemberFailure::Sealed && self.record.step == Step::Idle {
             // Only a recovery seals: the record tells whether this session counts as dead.
             self.read_record(effects);
@@ -240,9 +244,15 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
         }
         if let Some(record) = self.record.current() {
             let ensemble = record.ensemble.members.clone();
-            let log = (&self.sent, self.next);
-            for id in slow_members(&mut self.members, &ensemble, log, now) {
+            let Health { slow, worst_of_all } =
+                judge(&mut self.members, &ensemble, (&self.sent, self.next), now);
+            for id in slow {
                 self.on_failed(&id, MemberFailure::Slow, now, effects);
+            }
+            if self.suspicion.tick(worst_of_all.is_some(), now)
+                && let Some(worst) = worst_of_all
+            {
+                self.replace(worst, now);
             }
         }
         let every = if self.members.len() < ENSEMBLE_LEN { READ_MS_WHEN_SHORT } else { READ_MS };
@@ -300,192 +310,5 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
             let member = self.members.get(id);
             member.is_none_or(|member| self.sent.outstanding_ms(member, self.next, now) >= STALL_MS)
         })
-    }
-
-    /// Writes the record where it should say something else.
-    fn change_record(&mut self, now: Millis, write_id: WriteId, effects: &mut Effects<V>) {
-        if self.record.step != Step::Idle {
-            return;
-        }
-        let record = match self.record.current() {
-            None if self.is_closing && self.record.attempts.is_empty() => {
-                self.is_over = true;
-                effects.push(NodeLogEffect::Closed);
-                return;
-            }
-            _ if self.is_closing => self.sealed(),
-            Some(current) if self.may_activate(current) => {
-                Some(LogRecord { active: true, prior: None, ..current.clone() })
-            }
-            _ => self.reconfigured(now).or_else(|| self.marked()),
-        };
-        if let Some(record) = record {
-            let record = LogRecord { write_id, bundles_from: self.bundles.from(), ..record };
-            let guard = self.record.guard();
-            self.record.attempts.push(record.clone());
-            self.record.step = Step::Writing;
-            let attempt = self.record.failures;
-            effects.push(NodeLogEffect::WriteRecord { record, guard, attempt });
-        }
-    }
-
-    fn blank(&self) -> LogRecord {
-        LogRecord {
-            write_id: WriteId::from_bits(0),
-            node: self.config.node.clone(),
-            session: self.config.session,
-            state: LogState::Open,
-            ensemble: Ensemble { log_epoch: self.record.newest_epoch().next(), members: Vec::new() },
-            active: false,
-            prior: None,
-            recovery: None,
-            loss_declared: false,
-            bundles_from: None,
-        }
-    }
-
-    /// In order, with everything in the cells' prefixes (INV-REC-2).
-    fn sealed(&self) -> Option<LogRecord> {
-        (self.covered_below == self.next).then(|| LogRecord { state: LogState::Sealed, ..self.blank() })
-    }
-
-    /// Whether every member of a new ensemble holds all that was proved and is not in the bucket.
-    fn may_activate(&self, current: &LogRecord) -> bool {
-        let Ensemble { log_epoch, members } = &current.ensemble;
-        let is_ready = |id: &MemberId| {
-            self.members.get(id).is_some_and(|member| {
-                let holds = member.durable_below >= self.target && member.durable_below >= self.proved_below;
-                member.is_streaming(*log_epoch) && (holds || mutant::is(Mutant::ActivateBeforeCopy))
-            })
-        };
-        !current.active && !members.is_empty() && members.iter().all(is_ready)
-    }
-
-    /// The record of a new ensemble, where another one is wanted.
-    fn reconfigured(&self, now: Millis) -> Option<LogRecord> {
-        let current = self.record.current();
-        let members = current.map_or(&[][..], |record| &record.ensemble.members);
-        let kept = members.iter().filter(|id| self.is_kept(id)).cloned().collect();
-        let barred = |id: &MemberId| self.quarantine.holds(id, now);
-        let wanted = choose(&self.config, &self.followers, kept, barred);
-        let is_linked = |id| self.members.contains_key(id) && members.contains(id);
-        let is_same = wanted.len() == members.len() && wanted.iter().all(is_linked);
-        // The frames that only an ensemble holds; none once the bucket holds all that was proved.
-        let prior = match current {
-            Some(record) if self.proved_below > self.start => record.witnesses().cloned(),
-            _ => None,
-        };
-        let prior = if mutant::is(Mutant::ForgetPriorEnsemble) { None } else { prior };
-        if wanted.is_empty() {
-            // Nobody to append to. Once the bucket holds everything, no follower need be asked any more.
-            let has_witnesses = current.is_some_and(|record| record.witnesses().is_some());
-            return (has_witnesses && prior.is_none()).then(|| self.blank());
-        }
-        if is_same {
-            return None;
-        }
-        let ensemble = Ensemble { log_epoch: self.record.newest_epoch().next(), members: wanted };
-        Some(LogRecord { ensemble, prior, ..self.blank() })
-    }
-
-    /// A member of the newest ensemble stays while its link does and it does not want to leave.
-    fn is_kept(&self, id: &MemberId) -> bool {
-        let is_draining = self.followers.iter().any(|follower| &follower.member == id && follower.draining);
-        self.members.contains_key(id) && !is_draining
-    }
-
-    fn on_answer(&mut self, answer: Answer<V>, now: Millis, effects: &mut Effects<V>) {
-        assert_eq!(self.record.step, Step::Writing, "a write was asked for");
-        match answer {
-            Answer::Applied(version) => {
-                let record = self.record.attempts.last().expect("a write was attempted").clone();
-                self.confirmed(record, version, now, effects);
-            }
-            Answer::Rejected | Answer::Unknown => self.read_record(effects),
-        }
-    }
-
-    fn read_record(&mut self, effects: &mut Effects<V>) {
-        let attempt = self.record.failures;
-        self.record.failures = attempt.saturating_add(1);
-        self.record.step = Step::Reading;
-        effects.push(NodeLogEffect::ReadRecord { attempt });
-    }
-
-    fn on_record(&mut self, record: Option<(LogRecord, V)>, now: Millis, effects: &mut Effects<V>) {
-        if self.record.step != Step::Reading {
-            return;
-        }
-        let is_confirmed = |record: &LogRecord| {
-            self.record.current().is_some_and(|current| current.write_id == record.write_id)
-        };
-        match record {
-            Some((record, version)) => {
-                if self.record.attempts.iter().any(|mine| mine.write_id == record.write_id) {
-                    self.confirmed(record, version, now, effects);
-                } else if is_confirmed(&record) {
-                    // No attempt has landed; each may yet, until another write of ours has.
-                    self.record.step = Step::Idle;
-                } else {
-                    self.fence(effects);
-                }
-            }
-            None if self.record.current().is_none() => self.record.step = Step::Idle,
-            None => self.fence(effects),
-        }
-    }
-
-    /// Another writer means that this session counts as dead; a record that is gone protects nobody.
-    fn fence(&mut self, effects: &mut Effects<V>) {
-        self.is_over = true;
-        effects.push(NodeLogEffect::Fence);
-    }
-
-    fn confirmed(&mut self, record: LogRecord, version: V, now: Millis, effects: &mut Effects<V>) {
-        let Ensemble { log_epoch, members } = record.ensemble.clone();
-        if record.state == LogState::Sealed {
-            self.is_over = true;
-            delete(self.bundles.all(), effects);
-            effects.push(NodeLogEffect::Closed);
-            return;
-        }
-        delete(self.bundles.confirmed(record.bundles_from), effects);
-        let was_active = self
-            .record
-            .current()
-            .is_some_and(|before| before.active && record.active && before.ensemble.log_epoch == log_epoch);
-        let witnesses = record.witnesses().map_or_else(Vec::new, |ensemble| ensemble.members.clone());
-        let is_active = record.active;
-        self.record.confirm(record, version);
-        let unused: Vec<MemberId> = self
-            .members
-            .keys()
-            .filter(|id| !members.contains(id) && !witnesses.contains(id))
-            .cloned()
-            .collect();
-        for id in unused {
-            self.members.remove(&id);
-            effects.push(NodeLogEffect::Close { member: id });
-        }
-        if was_active {
-            // Only what it says of bundles has changed.
-        } else if is_active {
-            for id in &members {
-                self.quarantine.forgive(id);
-            }
-            effects.push(NodeLogEffect::Active { log_epoch, members });
-        } else {
-            self.target = self.next;
-            for id in members {
-                self.adopt(id, log_epoch, now, effects);
-            }
-        }
-    }
-
-    fn adopt(&mut self, id: MemberId, log_epoch: LogEpoch, now: Millis, effects: &mut Effects<V>) {
-        let link = Link::Adopting { log_epoch, since: now };
-        // What a linked member has fsynced stays fsynced.
-        self.members.entry(id.clone()).or_insert_with(|| Member::new(link)).link = link;
-        effects.push(NodeLogEffect::Adopt { member: id, log_epoch, start: self.start });
     }
 }

@@ -9,6 +9,7 @@ use holdfast_types::{
 };
 
 mod bundling;
+mod suspicion;
 
 type Effect = NodeLogEffect<u64>;
 
@@ -377,4 +378,31 @@ fn a_follower_that_was_away_and_came_back_is_tried_at_once() {
     world.followers(vec![follower("b")]);
     let effects = world.followers(vec![follower("a"), follower("b")]);
     assert_eq!(names(&written(&effects).0), vec!["a", "b"]);
+}
+
+#[test]
+fn an_acknowledgement_looks_for_no_better_ensemble_and_a_tick_does() {
+    let mut world = World::active();
+    world.followers(vec![follower("a"), follower("b"), follower("c")]);
+    let effects = world.failed("a", MemberFailure::Unreachable);
+    world.apply(&effects);
+    let effects = world.failed("c", MemberFailure::Unreachable);
+    world.apply(&effects);
+    let effects = world.adopted("b", 3, 1);
+    world.apply(&effects);
+    assert_eq!(world.append(), Some(1));
+    // `a` and `c` may be tried again.
+    world.now = Millis::new(60_000);
+    let effects = world.durable("b", 1);
+    assert!(matches!(effects[..], [NodeLogEffect::Proved(_)]), "{effects:?}");
+    let effects = world.on(NodeLogEvent::Tick);
+    assert_eq!(written(&effects).0.ensemble.members.len(), 2);
+}
+
+#[test]
+fn a_member_that_acknowledges_what_was_never_sent_is_replaced_at_once() {
+    let mut world = World::active();
+    world.followers(vec![follower("a"), follower("b"), follower("c")]);
+    let effects = world.durable("a", 9);
+    assert_eq!(names(&written(&effects).0), vec!["b", "c"]);
 }
