@@ -54,7 +54,12 @@ fn explore_with(mutant: Mutant) -> Option<Findings> {
         | Mutant::RestoreWithoutClipping
         | Mutant::TrustListing
         | Mutant::UnknownIsRejected
-        | Mutant::IgnoreFloor => return None,
+        | Mutant::IgnoreFloor
+        | Mutant::CreditBundlesAsCells
+        | Mutant::DropUndrainedBundle
+        | Mutant::DeleteBundleBeforeRecord
+        | Mutant::IgnoreBundles
+        | Mutant::ReadBundlesBeforeSeal => return None,
     };
     Some(findings)
 }
@@ -86,6 +91,11 @@ macro_rules! mutants {
                 Mutant::TrustListing,
                 Mutant::UnknownIsRejected,
                 Mutant::IgnoreFloor,
+                Mutant::CreditBundlesAsCells,
+                Mutant::DropUndrainedBundle,
+                Mutant::DeleteBundleBeforeRecord,
+                Mutant::IgnoreBundles,
+                Mutant::ReadBundlesBeforeSeal,
             ];
             let mut known: Vec<Mutant> = TESTED.iter().chain(OF_NO_MODEL).copied().collect();
             known.sort_by_key(|mutant| *mutant as u32);
