@@ -238,7 +238,7 @@ mod tests {
     fn row(offset: u64, cell: &str, body: &'static [u8]) -> BundleRow {
         BundleRow {
             offset: LogOffset::new(offset),
-            cell: CellName::parse(cell).unwrap(),
+            cell: CellName::parse(cell).expect("a good name"),
             epoch: Epoch::new(3),
             txid: Txid::new(offset + 7),
             body: Bytes::from_static(body),
@@ -277,7 +277,7 @@ mod tests {
         }
         let mut longer = GOLDEN.to_vec();
         longer.push(0);
-        let error = Bundle::decode(&longer.into()).unwrap_err();
+        let error = Bundle::decode(&longer.into()).expect_err("bytes beyond the end are damage");
         assert_eq!(error, BundleError::Len { found: GOLDEN.len() + 1, wanted: GOLDEN.len() });
     }
 
@@ -294,7 +294,7 @@ mod tests {
                     at += step;
                     BundleRow {
                         offset: LogOffset::new(at),
-                        cell: CellName::new("db", &name).unwrap(),
+                        cell: CellName::new("db", &name).expect("a good name"),
                         epoch: Epoch::new(epoch),
                         txid: Txid::new(txid),
                         body: body.into(),

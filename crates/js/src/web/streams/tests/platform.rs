@@ -2,8 +2,7 @@
 
 use crate::testing::run;
 
-const ALL: &str =
-    "const all = async (stream) => { const seen = []; for await (const chunk of stream) seen.push(chunk); return seen; };";
+const ALL: &str = "const all = async (stream) => { const seen = []; for await (const chunk of stream) seen.push(chunk); return seen; };";
 
 fn with_all(body: &str) -> String {
     run(&format!("{ALL}{body}"))
@@ -75,5 +74,8 @@ fn text_is_decoded_across_chunks_that_share_a_character() {
         const fatal = await all(stream([0xff]).pipeThrough(new TextDecoderStream('utf-8', { fatal: true }))).catch((e) => e.name);
         const text = await all(ReadableStream.from(['x']).pipeThrough(new TextDecoderStream())).catch((e) => e.name);
         return [whole.join(''), fatal, text, decoder.encoding, decoder.fatal, new TextDecoderStream('latin1').encoding];";
-    assert_eq!(with_all(body), "[\"€a\u{fffd}\",\"TypeError\",\"TypeError\",\"utf-8\",false,\"windows-1252\"]");
+    assert_eq!(
+        with_all(body),
+        "[\"€a\u{fffd}\",\"TypeError\",\"TypeError\",\"utf-8\",false,\"windows-1252\"]"
+    );
 }
