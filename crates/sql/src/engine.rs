@@ -8,6 +8,7 @@
 
 mod capture;
 mod close;
+mod object;
 mod open;
 mod policy;
 mod pragma;
@@ -15,6 +16,7 @@ mod run;
 mod shared;
 mod spool;
 
+use std::cell::Cell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use rusqlite::{Connection, InterruptHandle};
 
 pub use capture::{CaptureError, Captured, CapturedBody};
 pub use close::{CloseError, ClosedDatabase};
+pub use object::{ExecLimits, ExecRows, KV_LIST_LEN_MAX, KvRange, SqlValue};
 pub use open::OpenError;
 pub use policy::RESERVED_PREFIX;
 pub(crate) use run::{Budget, RowSink, Session, Summary, Tail};
@@ -53,6 +56,8 @@ pub struct Engine {
     wal: Option<WalReader<File>>,
     /// The extended result code of the first error that puts the files in doubt.
     fault: Option<i32>,
+    /// SQLite rolled back the transaction of a Durable Object's turn by itself.
+    is_object_lost: Cell<bool>,
 }
 
 /// A checkpoint or closing failed. Disposition: retry a checkpoint, as the WAL still holds everything (a full disk may have

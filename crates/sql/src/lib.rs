@@ -11,8 +11,8 @@ mod options;
 
 pub use api::{Outcome, SqlCall, SqlReply, SqlRuntime, SqlRuntimeOptions, version};
 pub use engine::{
-    CaptureError, Captured, CapturedBody, CloseError, ClosedDatabase, Engine, EngineError, OpenError,
-    RESERVED_PREFIX,
+    CaptureError, Captured, CapturedBody, CloseError, ClosedDatabase, Engine, EngineError, ExecLimits,
+    ExecRows, KV_LIST_LEN_MAX, KvRange, OpenError, RESERVED_PREFIX, SqlValue,
 };
 pub use error::SqlFailure;
 pub use ffi::ConnectionMemory;

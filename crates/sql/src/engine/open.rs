@@ -1,6 +1,7 @@
 //! Opening a cell's database: settings, limits, callbacks. A WAL or journal left beside it is refused: its end is
 //! unknown, and the owner restores instead.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -104,6 +105,7 @@ impl Engine {
             commit_pages: 0,
             wal: None,
             fault: None,
+            is_object_lost: Cell::new(false),
         };
         engine.read_sizes().map_err(failed)?;
         engine.shared.set_fresh(position == Txid::ZERO);

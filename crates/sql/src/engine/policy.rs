@@ -3,16 +3,29 @@
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization, TransactionOperation};
 
-use super::pragma::{Verdict, judge};
+use super::pragma::{Verdict, judge, judge_of_object};
 use super::shared::Shared;
 
 /// Tables with this prefix belong to the engine.
 pub const RESERVED_PREFIX: &str = "_hf_";
 
+/// What Cloudflare answers to a Durable Object that begins or ends a transaction by SQL.
+const OBJECT_TRANSACTION: &str = "To execute a transaction, please use the state.storage.transaction() or \
+    state.storage.transactionSync() APIs instead of the SQL BEGIN TRANSACTION or SAVEPOINT statements. The JavaScript API \
+    is safer because it will automatically roll back on exceptions, and because it interacts correctly with Durable \
+    Objects' automatic atomic write coalescing.";
+
 /// Judges one action of a statement under preparation.
 pub(crate) fn authorize(shared: &Shared, context: &AuthContext<'_>) -> Authorization {
     if shared.is_system() {
         return Authorization::Allow;
+    }
+    // An ANALYZE of everything leaves out what is not the caller's.
+    if let AuthAction::Analyze { table_name } = context.action
+        && is_reserved(table_name)
+        && !shared.is_reserved_named()
+    {
+        return Authorization::Ignore;
     }
     match refusal(shared, context) {
         None => Authorization::Allow,
@@ -52,6 +65,9 @@ fn refusal(shared: &Shared, context: &AuthContext<'_>) -> Option<String> {
              replicates only `main`; use a CTE or an ordinary table"
                 .into(),
         ),
+        AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } if shared.is_object() => {
+            Some(OBJECT_TRANSACTION.into())
+        }
         AuthAction::Transaction { operation } => {
             // rusqlite knows BEGIN and ROLLBACK by name; what is left is COMMIT.
             shared.set_begin(operation == TransactionOperation::Begin);
@@ -80,7 +96,9 @@ fn attach(shared: &Shared, filename: &str) -> Option<String> {
 }
 
 fn pragma(shared: &Shared, name: &str, value: Option<&str>) -> Option<String> {
-    match judge(name, value, shared.is_fresh()) {
+    let verdict =
+        if shared.is_object() { judge_of_object(name, value) } else { judge(name, value, shared.is_fresh()) };
+    match verdict {
         Verdict::Allow => None,
         Verdict::AllowSession(index) => {
             shared.touch_pragma(index);

@@ -19,6 +19,8 @@ pub(crate) struct Budget {
     statement: Duration,
     /// Statements that write are refused.
     pub(crate) is_read_only: bool,
+    /// The caller is a Durable Object: transactions are its storage's.
+    is_object: bool,
 }
 
 impl Budget {
@@ -27,7 +29,13 @@ impl Budget {
             ends: Instant::now() + engine.options().call_budget,
             statement: engine.options().statement_budget,
             is_read_only,
+            is_object: false,
         }
+    }
+
+    /// The budget of a Durable Object's call.
+    pub(crate) fn of_object(ends: Instant, statement: Duration) -> Self {
+        Self { ends, statement, is_read_only: false, is_object: true }
     }
 }
 
@@ -151,6 +159,7 @@ impl Engine {
         }
         let is_read_only = budget.is_read_only || self.shared.is_read_transaction();
         self.shared.begin_prepare(is_read_only, policy::names_reserved(sql));
+        self.shared.set_object(budget.is_object);
         let (statement, used) =
             ffi::prepare(&self.connection, sql).map_err(|error| self.explain(error, false))?;
         let prepared = statement.map(|statement| Prepared {
@@ -164,7 +173,7 @@ impl Engine {
     }
 
     /// Runs a statement to its end.
-    fn step_all(
+    pub(crate) fn step_all(
         &self,
         prepared: &mut Prepared<'_>,
         budget: &Budget,
@@ -218,7 +227,7 @@ impl Engine {
     }
 
     /// Remembers an error that puts the files in doubt.
-    fn note_failure(&mut self, failure: &SqlFailure) {
+    pub(crate) fn note_failure(&mut self, failure: &SqlFailure) {
         // SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_NOTADB.
         if matches!(failure.extended & 0xff, 10 | 11 | 26) && self.fault.is_none() {
             tracing::error!(code = failure.extended, message = %failure.message, "the local database is in doubt");

@@ -20,6 +20,8 @@ pub(crate) struct Shared {
     is_vacuuming: AtomicBool,
     /// The caller may only read.
     is_read_only: AtomicBool,
+    /// The caller is a Durable Object.
+    is_object: AtomicBool,
     /// The text of the statement names the reserved prefix somewhere.
     is_reserved_named: AtomicBool,
     /// Nothing was ever written: the page size may still be chosen.
@@ -67,6 +69,7 @@ impl Shared {
             is_stepping: AtomicBool::new(false),
             is_vacuuming: AtomicBool::new(false),
             is_read_only: AtomicBool::new(false),
+            is_object: AtomicBool::new(false),
             is_reserved_named: AtomicBool::new(false),
             is_fresh: AtomicBool::new(false),
             is_read_transaction: AtomicBool::new(false),
@@ -93,6 +96,8 @@ impl Shared {
         is_vacuuming, set_vacuuming, is_vacuuming;
         /// See the field.
         is_read_only, set_read_only, is_read_only;
+        /// See the field.
+        is_object, set_object, is_object;
         /// See the field.
         is_reserved_named, set_reserved_named, is_reserved_named;
         /// See the field.
@@ -130,6 +135,10 @@ impl Shared {
 
     pub(crate) fn touch_pragma(&self, index: usize) {
         self.touched_pragmas.fetch_or(1 << index, Relaxed);
+    }
+
+    pub(crate) fn is_pragma_touched(&self, index: usize) -> bool {
+        self.touched_pragmas.load(Relaxed) & (1 << index) != 0
     }
 
     pub(crate) fn take_touched_pragmas(&self) -> u32 {

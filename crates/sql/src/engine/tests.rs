@@ -1,6 +1,7 @@
 //! Tests of the engine: policy, capture, checkpoints, ends.
 
 mod capturing;
+mod object;
 mod policy;
 mod resources;
 

@@ -1,0 +1,54 @@
+//! What the storage of a Durable Object does with its engine: SQL of the handler with its rows buffered, a key-value table,
+//! and one open transaction that the turn commits. It must never leave a statement open: an undrained cursor of a handler
+//! is a buffer, which holds no read mark and locks nothing.
+
+mod delete_all;
+mod exec;
+mod kv;
+mod transaction;
+
+pub use exec::{ExecLimits, ExecRows, SqlValue};
+pub use kv::{KV_LIST_LEN_MAX, KvRange};
+
+use super::Engine;
+use crate::error::{SqlFailure, code_name};
+
+impl Engine {
+    /// Runs statements of the storage itself, and remembers what puts the files in doubt.
+    fn storage<T>(
+        &mut self,
+        work: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, SqlFailure> {
+        self.system(work).map_err(|error| {
+            let failure = failure_of(&error);
+            self.note_failure(&failure);
+            failure
+        })
+    }
+
+    /// The size of the database in bytes, uncommitted changes included; without its free pages.
+    ///
+    /// # Errors
+    /// [`SqlFailure`] where the database cannot be read.
+    pub fn object_size_bytes(&mut self) -> Result<u64, SqlFailure> {
+        let page_size = u64::from(self.page_size);
+        self.storage(|connection| {
+            let pages: u32 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+            let free: u32 = connection.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+            Ok(u64::from(pages.saturating_sub(free)) * page_size)
+        })
+    }
+}
+
+fn failure_of(error: &rusqlite::Error) -> SqlFailure {
+    let (inner, message) = match error {
+        rusqlite::Error::SqliteFailure(inner, message) => (inner, message.clone()),
+        rusqlite::Error::SqlInputError { error: inner, msg, .. } => (inner, Some(msg.clone())),
+        other => return SqlFailure::new("SQLITE_ERROR", other.to_string()),
+    };
+    SqlFailure {
+        code: code_name(inner.extended_code),
+        message: message.unwrap_or_else(|| error.to_string()),
+        extended: inner.extended_code,
+    }
+}
