@@ -10,6 +10,7 @@ mod effect;
 mod foreign;
 mod isolate;
 mod prelude;
+mod storage;
 #[cfg(test)]
 mod testing;
 mod web;

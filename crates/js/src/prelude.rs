@@ -9,7 +9,7 @@ use rquickjs::{CatchResultExt, Context, Ctx, Exception, Function, Object, Result
 
 use crate::foreign::{Bytecode, Shared};
 use crate::isolate::{console, events, objects, ops, timers};
-use crate::{clone, web};
+use crate::{clone, storage, web};
 
 mod core_part;
 
@@ -56,6 +56,8 @@ static PARTS: &[&Part] = &[
 static ON_DEMAND: &[&Part] = &[
     &console::INSPECT,
     &objects::PART,
+    &storage::PART,
+    &storage::SQL_PART,
     &web::crypto::KEY_PAIRS_PART,
     &web::http::BODY,
     &web::fetch::OUTGOING,

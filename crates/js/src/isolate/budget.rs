@@ -46,6 +46,11 @@ impl Budget {
         self.exceeded.get() || self.stopped.get()
     }
 
+    /// What the running turn has left; nothing where none runs.
+    pub(crate) fn left(&self) -> Duration {
+        self.deadline.get().map_or(Duration::ZERO, |deadline| deadline.saturating_sub(cpu_time()))
+    }
+
     /// Stops whatever runs: the isolate is broken.
     pub(crate) fn stop(&self) {
         self.stopped.set(true);

@@ -187,7 +187,7 @@ export default function (native, internals) {
     }
     get storage() {
       if (this.#storage === undefined) {
-        if (internals.makeStorage === undefined) throw notYet('ctx.storage');
+        internals.load('storage');
         this.#storage = internals.makeStorage();
       }
       return this.#storage;

@@ -16,7 +16,7 @@ use crate::effect::{
     BrokenCause, Effect, EventCall, EventId, IncomingBody, IncomingRequest, JsError, Op, OpAnswer, OpId,
     OutgoingBody, OutgoingResponse, Turn, TurnEnd,
 };
-use crate::isolate::{Isolate, IsolateKind, Object, id_from_name};
+use crate::isolate::{Isolate, IsolateKind, Limits, Object, id_from_name};
 use crate::{Application, buffers, prelude};
 
 /// An isolate and what it has asked for.
@@ -48,6 +48,23 @@ impl World {
             storage: Rc::new(RefCell::new(engine)),
         };
         Self::new(code, IsolateKind::Object(object), Some(folder))
+    }
+
+    /// The object `a` of a class of an application, over a database of the caller's.
+    pub(crate) fn object_over(
+        code: Application,
+        class: &str,
+        storage: &Rc<RefCell<Engine>>,
+        limits: Limits,
+    ) -> Self {
+        let object = Object {
+            class: class.to_owned(),
+            id: id_from_name(class, "a"),
+            name: Some("a".to_owned()),
+            storage: Rc::clone(storage),
+        };
+        let isolate = Isolate::new(&Arc::new(code), IsolateKind::Object(object), limits, at(0)).unwrap();
+        Self { isolate, effects: Vec::new(), broken: None, now_ms: 0, events: 0, _folder: None }
     }
 
     fn new(code: Application, kind: IsolateKind, folder: Option<TempDir>) -> Self {
