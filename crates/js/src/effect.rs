@@ -75,6 +75,15 @@ pub enum EventCall {
     },
 }
 
+/// Why an event of a Worker ends before it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The caller has gone. An event that gave something to `waitUntil` goes on until that has ended.
+    CallerGone,
+    /// Its time is over, whatever it waits for.
+    TimeOver,
+}
+
 /// What a stub calls in another isolate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OutgoingCall {

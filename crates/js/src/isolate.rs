@@ -8,7 +8,7 @@ use holdfast_types::Millis;
 use rquickjs::{Context, Runtime};
 
 use crate::application::Application;
-use crate::effect::{BrokenCause, EventCall, EventId, Now, OpAnswer, OpId, StartError, Turn};
+use crate::effect::{BrokenCause, Ending, EventCall, EventId, Now, OpAnswer, OpId, StartError, Turn};
 
 pub(crate) mod budget;
 pub(crate) mod console;
@@ -90,6 +90,15 @@ impl Isolate {
     pub fn complete(&mut self, now: Now, op: OpId, answer: OpAnswer) -> Turn {
         self.turn(now, |ctx, jobs| {
             ops::settle(ctx, op, answer)?;
+            jobs.run(ctx)
+        })
+    }
+
+    /// Ends an event of a Worker before it is done: its timers and operations are cancelled, and `Done` is told. One that
+    /// is over already stays as it is.
+    pub fn end_event(&mut self, now: Now, event: EventId, ending: Ending) -> Turn {
+        self.turn(now, |ctx, jobs| {
+            events::end(ctx, event, ending)?;
             jobs.run(ctx)
         })
     }

@@ -17,8 +17,8 @@ mod web;
 
 pub use application::{Application, ApplicationError, Binding, SourceKind};
 pub use effect::{
-    BrokenCause, Effect, EventCall, EventId, IncomingBody, IncomingBodyId, IncomingRequest, IncomingResponse,
-    JsError, LogLevel, Now, Op, OpAnswer, OpId, OutgoingBody, OutgoingBodyId, OutgoingCall, OutgoingRequest,
-    OutgoingResponse, Redirect, StartError, Turn, TurnEnd,
+    BrokenCause, Effect, Ending, EventCall, EventId, IncomingBody, IncomingBodyId, IncomingRequest,
+    IncomingResponse, JsError, LogLevel, Now, Op, OpAnswer, OpId, OutgoingBody, OutgoingBodyId, OutgoingCall,
+    OutgoingRequest, OutgoingResponse, Redirect, StartError, Turn, TurnEnd,
 };
 pub use isolate::{Isolate, IsolateKind, Limits, Object, id_from_name, is_id_of};

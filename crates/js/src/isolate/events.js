@@ -31,9 +31,16 @@ export default function (native, internals) {
     event.holds += 1;
   }
 
+  // Those of the host that are under way, by number.
+  const underWay = new Map();
+
   function release(event) {
     event.holds -= 1;
-    if (event.holds > 0 || event.number === 0) return;
+    if (event.holds === 0) finish(event);
+  }
+
+  function finish(event) {
+    if (!underWay.delete(event.number)) return;
     native.done(event.number);
     // A Durable Object goes on after its events; what a Worker leaves behind ends with its event.
     if (native.className === undefined) {
@@ -44,13 +51,25 @@ export default function (native, internals) {
 
   function waitUntil(event, promise) {
     hold(event);
-    Promise.resolve(promise).then(
-      () => release(event),
-      error => {
-        internals.reportError(error, 'Uncaught (in waitUntil)');
-        release(event);
-      });
+    event.waits += 1;
+    const over = () => {
+      event.waits -= 1;
+      release(event);
+      if (event.isLeft && event.waits === 0) finish(event);
+    };
+    Promise.resolve(promise).then(over, error => {
+      internals.reportError(error, 'Uncaught (in waitUntil)');
+      over();
+    });
   }
+
+  /** Called by the host: nobody waits for the answer any more; an event that `waitUntil` holds goes on, unless `isForced`. */
+  internals.endEvent = (number, isForced) => {
+    const event = underWay.get(number);
+    if (event === undefined) return;
+    event.isLeft = true;
+    if (isForced || event.waits === 0) finish(event);
+  };
 
   const told = (name, message, stack, retryable, overloaded) => ({
     name: `${name}`.toWellFormed(), message: `${message}`.toWellFormed(), stack: stack.toWellFormed(), retryable, overloaded,
@@ -299,7 +318,8 @@ export default function (native, internals) {
 
   /** Called by the host with a new event. */
   internals.begin = (number, call) => {
-    const scope = { event: { number, holds: 1, passThrough: false }, section: null };
+    const scope = { event: { number, holds: 1, waits: 0, isLeft: false, passThrough: false }, section: null };
+    underWay.set(number, scope.event);
     internals.enter(scope, () => {
       if (native.className !== undefined && instance === undefined) construct();
       // The constructor may have closed the gate: then the event waits in front of it.

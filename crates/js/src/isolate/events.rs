@@ -11,7 +11,7 @@ use super::ops;
 use crate::application::Binding;
 use crate::buffers;
 use crate::effect::{
-    BrokenCause, Effect, EventCall, EventId, IncomingRequest, JsError, OutgoingBody, OutgoingBodyId,
+    BrokenCause, Effect, Ending, EventCall, EventId, IncomingRequest, JsError, OutgoingBody, OutgoingBodyId,
     OutgoingResponse,
 };
 use crate::prelude::{self, Part};
@@ -62,6 +62,12 @@ pub(super) fn begin(ctx: &Ctx<'_>, event: EventId, call: EventCall) -> Result<()
     };
     let begin: Function<'_> = prelude::internals(ctx).get("begin")?;
     begin.call((event.get(), object))
+}
+
+/// Ends an event, as [`Ending`] says.
+pub(super) fn end(ctx: &Ctx<'_>, event: EventId, ending: Ending) -> Result<()> {
+    let end: Function<'_> = prelude::internals(ctx).get("endEvent")?;
+    end.call((event.get(), ending == Ending::TimeOver))
 }
 
 fn request_to_js<'js>(ctx: &Ctx<'js>, request: IncomingRequest) -> Result<Object<'js>> {
