@@ -71,6 +71,7 @@ pub struct Metrics {
     follower_seals: BoundCounter<u64>,
     follower_refusals: Counter<u64>,
     follower_poisoned: BoundCounter<u64>,
+    deploy_loads: Counters<Outcome>,
     bucket_operations: Counters2<BucketOperation, BucketOutcome>,
     bucket_duration: Histograms2<BucketOperation, BucketOutcome>,
 }
@@ -128,6 +129,7 @@ impl Metrics {
             follower_seals: one(&names::FOLLOWER_SEALS),
             follower_refusals: counter(meter, &names::FOLLOWER_REFUSALS),
             follower_poisoned: one(&names::FOLLOWER_POISONED),
+            deploy_loads: Counters::new(meter, &names::DEPLOY_LOADS),
             bucket_operations: Counters2::new(meter, &names::BUCKET_OPERATIONS),
             bucket_duration: Histograms2::new(meter, &names::BUCKET_DURATION),
         }
@@ -289,6 +291,11 @@ impl Metrics {
     /// Cells were opened, or closed.
     pub fn cells_resident_changed(&self, delta: i64) {
         self.cells_resident.add(delta);
+    }
+
+    /// A version of the application was loaded, or could not be.
+    pub fn deployment_loaded(&self, outcome: Outcome) {
+        self.deploy_loads.of(outcome).add(1);
     }
 
     /// A compaction or a snapshot has ended.

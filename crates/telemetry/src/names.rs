@@ -161,6 +161,8 @@ metrics! {
         "Messages of append streams that were refused, by reason.";
     FOLLOWER_POISONED: Kind::Counter, "holdfast.follower.poisoned.count", "{failure}", [],
         "Writes or fsyncs that the disk failed: the process stops at the first.";
+    DEPLOY_LOADS: Kind::Counter, "holdfast.deploy.loads.count", "{load}", ["outcome"],
+        "Loads of a version of the application that is to run; after a failed one the version before goes on.";
     BUCKET_OPERATIONS: Kind::Counter, "holdfast.bucket.operations.count", "{operation}", ["operation", "outcome"],
         "Store operations, by operation and outcome.";
     BUCKET_DURATION: Kind::Histogram(WAIT_SECONDS), "holdfast.bucket.operations.duration.seconds", "s", ["operation", "outcome"],
