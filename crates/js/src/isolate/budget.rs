@@ -71,6 +71,12 @@ impl Budget {
         }
     }
 
+    /// How many events have used time and are not forgotten.
+    #[cfg(test)]
+    pub(crate) fn charged(&self) -> usize {
+        self.used.borrow().len()
+    }
+
     /// Forgets an event that is done.
     pub(crate) fn forget(&self, event: EventId) {
         self.used.borrow_mut().remove(&event);

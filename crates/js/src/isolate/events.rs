@@ -1,9 +1,8 @@
 //! Events: their calls on the way in, and their answers on the way out. What lies between is in `events.js`.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
 use rquickjs::function::Func;
-use rquickjs::{Ctx, Exception, Function, Object, Result, TypedArray, Value};
+use rquickjs::{Ctx, Function, Object, Result, TypedArray, Value};
 
 use super::host::host;
 use super::kind::IsolateKind;
@@ -11,10 +10,10 @@ use super::ops;
 use crate::application::Binding;
 use crate::buffers;
 use crate::effect::{
-    BrokenCause, Effect, Ending, EventCall, EventId, IncomingRequest, JsError, OutgoingBody, OutgoingBodyId,
-    OutgoingResponse,
+    BrokenCause, Effect, Ending, EventCall, EventId, IncomingRequest, JsError, OutgoingResponse,
 };
 use crate::prelude::{self, Part};
+use crate::web::fetch::{body_from_js, headers_from_js};
 
 pub(crate) const PART: Part =
     Part { name: "events", source: include_str!("events.js"), natives, globals: &[] };
@@ -81,38 +80,6 @@ fn request_to_js<'js>(ctx: &Ctx<'js>, request: IncomingRequest) -> Result<Object
         object.set("cf", cf)?;
     }
     Ok(object)
-}
-
-/// Names and values in turn as fields. Values are UTF-8.
-///
-/// # Errors
-/// A `TypeError` for what no field can be; the class `Headers` lets none of that in.
-pub(super) fn headers_from_js(ctx: &Ctx<'_>, flat: &[String]) -> Result<HeaderMap> {
-    let mut headers = HeaderMap::with_capacity(flat.len() / 2);
-    for pair in flat.chunks_exact(2) {
-        let name = HeaderName::from_bytes(pair[0].as_bytes());
-        let value = HeaderValue::from_bytes(pair[1].as_bytes());
-        match (name, value) {
-            (Ok(name), Ok(value)) => headers.append(name, value),
-            _ => return Err(Exception::throw_type(ctx, &format!("Invalid header: {}", pair[0]))),
-        };
-    }
-    Ok(headers)
-}
-
-/// A body on its way out: null, a string, bytes, or the number of a stream.
-pub(super) fn body_from_js<'js>(body: &Value<'js>) -> Result<OutgoingBody> {
-    if body.is_null() || body.is_undefined() {
-        return Ok(OutgoingBody::None);
-    }
-    if let Some(text) = body.as_string() {
-        return Ok(OutgoingBody::Whole(text.to_string()?.into()));
-    }
-    if let Some(number) = body.as_number() {
-        return Ok(OutgoingBody::Stream(OutgoingBodyId::new(number as u64)));
-    }
-    let bytes: TypedArray<'js, u8> = body.get()?;
-    Ok(OutgoingBody::Whole(Bytes::from(buffers::read(&bytes))))
 }
 
 fn respond<'js>(

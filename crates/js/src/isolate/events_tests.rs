@@ -55,6 +55,23 @@ fn a_worker_answers_with_env_and_ctx() {
 }
 
 #[test]
+fn an_isolate_keeps_nothing_of_events_that_are_done() {
+    let mut world = World::worker(application(
+        "export default { async fetch(request, env, ctx) {
+          ctx.waitUntil(scheduler.wait(5));
+          await scheduler.wait(5);
+          return new Response('');
+        } }",
+    ));
+    let events = [world.get("https://x/"), world.get("https://x/")];
+    assert_eq!(world.isolate.budget.charged(), 2);
+    while !events.iter().all(|event| world.is_done(*event)) {
+        world.wait();
+    }
+    assert_eq!(world.isolate.budget.charged(), 0);
+}
+
+#[test]
 fn a_worker_entrypoint_is_made_for_each_event() {
     let mut world = World::worker(application(
         "import { WorkerEntrypoint } from 'cloudflare:workers';

@@ -129,7 +129,7 @@ impl Host {
         self.event.get()
     }
 
-    /// Says which event runs from here on. The time so far is charged to the one before.
+    /// Says which event runs from here on. The one that is named last is charged with the whole turn.
     pub(crate) fn set_event(&self, event: Option<EventId>) {
         self.event.set(event);
     }
@@ -144,6 +144,11 @@ impl Host {
         assert!(self.events.borrow_mut().remove(&event), "an event ends once");
         self.budget.forget(event);
         self.emit(Effect::Done { event });
+    }
+
+    /// Whether an event is under way.
+    pub(crate) fn is_under_way(&self, event: EventId) -> bool {
+        self.events.borrow().contains(&event)
     }
 
     /// Whether no event is under way.

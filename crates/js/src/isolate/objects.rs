@@ -2,7 +2,6 @@
 //! name, and a code over it by the key of its namespace, so that the id of one namespace is refused by another.
 
 use bytes::Bytes;
-use http::Method;
 use ring::digest::{SHA256, digest};
 use ring::hmac::{HMAC_SHA256, Key, sign};
 use rquickjs::function::Func;
@@ -10,10 +9,11 @@ use rquickjs::{Ctx, Exception, FromJs, Object, Result, TypedArray, Value};
 
 use super::host::host;
 use super::kind::IsolateKind;
-use super::{events, ops};
+use super::ops;
 use crate::buffers;
-use crate::effect::{Op, OutgoingCall, OutgoingRequest, Redirect};
+use crate::effect::{Op, OutgoingCall};
 use crate::prelude::Part;
+use crate::web::fetch::request_from_js;
 
 /// Bytes of each half of an id.
 const HALF_LEN: usize = 16;
@@ -111,12 +111,7 @@ fn fetch_object<'js>(
     body: Value<'js>,
 ) -> Result<u64> {
     let Target { class, id, name } = target;
-    let method = Method::from_bytes(method.as_bytes())
-        .map_err(|_| Exception::throw_type(&ctx, &format!("Invalid HTTP method string: {method}")))?;
-    let headers = events::headers_from_js(&ctx, &headers)?;
-    let body = events::body_from_js(&body)?;
-    // Redirects are followed by the caller, in `fetch.js`.
-    let request = OutgoingRequest { method, url, headers, body, redirect: Redirect::Manual };
+    let request = request_from_js(&ctx, method, url, headers, body)?;
     ops::start(&ctx, Op::CallObject { class, id, name, call: OutgoingCall::Fetch(request) })
 }
 

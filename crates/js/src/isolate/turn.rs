@@ -93,6 +93,10 @@ impl Isolate {
         self.budget.disarm();
         if let Some(event) = host.event() {
             self.budget.charge(event, cpu_time().saturating_sub(began), host.limits.event);
+            if !host.is_under_way(event) {
+                // It ended in this turn, or what it left behind ran: there is nothing to add up any more.
+                self.budget.forget(event);
+            }
         }
         self.end()
     }

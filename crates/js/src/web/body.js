@@ -127,24 +127,31 @@ export default function (native, internals) {
    */
   internals.takeBody = (body) => {
     if (body === null) return null;
-    if (internals.isBodyUsed(body)) throw usedError();
-    if (internals.isBodyLocked(body)) throw new TypeError('This ReadableStream is currently locked to a reader.');
-    body.isUsed = true;
-    const { whole, source, stream } = body;
-    if (whole !== undefined) {
-      body.whole = undefined;
-      return whole;
-    }
+    const { whole, source, stream } = use(body);
+    if (whole !== undefined) return whole;
     if (source !== undefined) {
-      body.source = undefined;
       return { read: () => source.pull(), cancel: (reason) => source.cancel?.(reason), length: source.length };
     }
     const { read, cancel } = streams().reader(stream);
     return { read, cancel, length: streams().expectedLength(stream) };
   };
 
-  const usedError = () => new TypeError(
-    'Body has already been used. It can only be used once. Use tee() first if you need to read it twice.');
+  // The content of a body, which is used from here on. A stream stays with the body, whose owner sees it locked.
+  function use(body) {
+    if (internals.isBodyUsed(body)) {
+      throw new TypeError(
+        'Body has already been used. It can only be used once. Use tee() first if you need to read it twice.');
+    }
+    if (internals.isBodyLocked(body)) throw new TypeError('This ReadableStream is currently locked to a reader.');
+    body.isUsed = true;
+    const { whole, source, stream } = body;
+    if (whole !== undefined) {
+      body.whole = undefined;
+    } else if (source !== undefined) {
+      body.source = undefined;
+    }
+    return { whole, source, stream };
+  }
 
   async function bytesOfBody(body) {
     if (body === null) return new Uint8Array(0);
@@ -163,19 +170,9 @@ export default function (native, internals) {
 
   // A string, bytes, or a promise of bytes.
   function takeWhole(body) {
-    if (internals.isBodyUsed(body)) throw usedError();
-    if (internals.isBodyLocked(body)) throw new TypeError('This ReadableStream is currently locked to a reader.');
-    body.isUsed = true;
-    const { whole, source, stream } = body;
-    if (whole !== undefined) {
-      body.whole = undefined;
-      return whole;
-    }
-    if (source !== undefined) {
-      body.source = undefined;
-      return collect(source);
-    }
-    return streams().readAll(stream);
+    const { whole, source, stream } = use(body);
+    if (whole !== undefined) return whole;
+    return source === undefined ? streams().readAll(stream) : collect(source);
   }
   async function collect({ pull }) {
     const chunks = [];

@@ -36,13 +36,26 @@ fn start<'js>(
     headers: Vec<String>,
     body: Value<'js>,
 ) -> Result<u64> {
+    ops::start(&ctx, Op::Fetch(request_from_js(&ctx, method, url, headers, body)?))
+}
+
+/// A request of a handler, to a server or to an object. Redirects are followed in `fetch.js`, which knows the body and the
+/// signal.
+///
+/// # Errors
+/// A `TypeError` for what no request can be.
+pub(crate) fn request_from_js<'js>(
+    ctx: &Ctx<'js>,
+    method: String,
+    url: String,
+    headers: Vec<String>,
+    body: Value<'js>,
+) -> Result<OutgoingRequest> {
     let method = Method::from_bytes(method.as_bytes())
-        .map_err(|_| Exception::throw_type(&ctx, &format!("Invalid HTTP method string: {method}")))?;
-    let headers = headers_from_js(&ctx, &headers)?;
+        .map_err(|_| Exception::throw_type(ctx, &format!("Invalid HTTP method string: {method}")))?;
+    let headers = headers_from_js(ctx, &headers)?;
     let body = body_from_js(&body)?;
-    // The redirects are followed in `fetch.js`, which knows the body and the signal.
-    let request = OutgoingRequest { method, url, headers, body, redirect: Redirect::Manual };
-    ops::start(&ctx, Op::Fetch(request))
+    Ok(OutgoingRequest { method, url, headers, body, redirect: Redirect::Manual })
 }
 
 /// Names and values in turn as fields. Values are UTF-8.

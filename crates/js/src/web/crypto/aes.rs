@@ -2,7 +2,8 @@
 //! initialization vector of any length, short tags), and key wrap.
 
 use ::aes::cipher::{
-    Array, Block, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, KeyInit, KeyIvInit,
+    Array, Block, BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, KeyInit,
+    KeyIvInit,
 };
 use ::aes::{Aes128, Aes192, Aes256};
 use aes_kw::AesKw;
@@ -203,23 +204,24 @@ fn gcm_open<C: Cipher>(
 }
 
 fn wrap(key: Input, data: Input) -> Answer {
+    answer(with_key!(&*key, wrap_with(&data)))
+}
+
+fn wrap_with<C: Cipher>(key: &[u8], data: &[u8]) -> Option<Vec<u8>> {
     let mut output = vec![0; data.len() + WRAP_BYTES];
-    let wrapped = match key.len() {
-        16 => AesKw::<Aes128>::new_from_slice(&key).ok()?.wrap_key(&data, &mut output).is_ok(),
-        24 => AesKw::<Aes192>::new_from_slice(&key).ok()?.wrap_key(&data, &mut output).is_ok(),
-        32 => AesKw::<Aes256>::new_from_slice(&key).ok()?.wrap_key(&data, &mut output).is_ok(),
-        _ => false,
-    };
-    answer(wrapped.then_some(output))
+    AesKw::<C>::new_from_slice(key).ok()?.wrap_key(data, &mut output).ok()?;
+    Some(output)
 }
 
 fn unwrap(key: Input, data: Input) -> Answer {
+    answer(with_key!(&*key, unwrap_with(&data)))
+}
+
+fn unwrap_with<C: KeyInit + BlockCipherDecrypt<BlockSize = ghash::universal_hash::consts::U16>>(
+    key: &[u8],
+    data: &[u8],
+) -> Option<Vec<u8>> {
     let mut output = vec![0; data.len().checked_sub(WRAP_BYTES)?];
-    let unwrapped = match key.len() {
-        16 => AesKw::<Aes128>::new_from_slice(&key).ok()?.unwrap_key(&data, &mut output).is_ok(),
-        24 => AesKw::<Aes192>::new_from_slice(&key).ok()?.unwrap_key(&data, &mut output).is_ok(),
-        32 => AesKw::<Aes256>::new_from_slice(&key).ok()?.unwrap_key(&data, &mut output).is_ok(),
-        _ => false,
-    };
-    answer(unwrapped.then_some(output))
+    AesKw::<C>::new_from_slice(key).ok()?.unwrap_key(data, &mut output).ok()?;
+    Some(output)
 }

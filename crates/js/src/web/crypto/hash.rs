@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use hmac::{KeyInit, Mac};
-use md5_of_handlers::Md5;
+use md5::Md5;
 use rquickjs::{Ctx, Function, Object, Result};
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
