@@ -77,6 +77,9 @@ pub enum DeployError {
     /// The parts of a version do not fit together.
     #[error(transparent)]
     Package(#[from] PackageError),
+    /// This release cannot run it, or nothing could: its code has an error.
+    #[error("the version cannot run: {0}")]
+    NotRunnable(String),
     /// A secret has the name of a binding, or the reverse.
     #[error("`{0}` is both a secret and a binding of the application: rename one of them")]
     NameTaken(String),
@@ -117,6 +120,7 @@ impl DeployError {
             | Self::Ambiguous(_)
             | Self::NothingDeployed
             | Self::NoPrevious
+            | Self::NotRunnable(_)
             | Self::NameTaken(_)
             | Self::BadSecret { .. }
             | Self::NoSecret(_) => Disposition::Reject,

@@ -1,7 +1,8 @@
 //! What a deployment is in the bucket: versions of the application, the one that runs, its secrets. Publishes, rolls back,
-//! prunes, loads and watches. It must never run an application, nor change what a version is.
+//! prunes, loads, watches and makes the application that isolates run. It must never run one, nor change what a version is.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod application;
 mod blobs;
 mod current;
 mod error;
@@ -18,6 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use holdfast_bucket::Bucket;
 use holdfast_types::{Millis, WriteId};
 
+pub use application::Running;
 pub use current::Current;
 pub use error::{DeployError, Disposition};
 pub use load::Loaded;

@@ -12,21 +12,31 @@ use holdfast_types::{Millis, VersionId, WriteId};
 
 use super::*;
 
-fn bucket() -> (Arc<MemoryBucket>, Deployments) {
+pub(crate) fn bucket() -> (Arc<MemoryBucket>, Deployments) {
     let bucket = Arc::new(MemoryBucket::new());
     (Arc::clone(&bucket), Deployments::new(bucket.clone(), bucket))
 }
 
 fn package(source: &str) -> Package {
+    make(source, &[("shared.js", ModuleKind::Esm, "export {}")])
+}
+
+/// An application with one module more.
+pub(crate) fn package_with(source: &str, kind: ModuleKind) -> Package {
+    make("export default {}", &[("extra.bin", kind, source)])
+}
+
+fn make(source: &str, more: &[(&str, ModuleKind, &str)]) -> Package {
     let mut blobs = Blobs::default();
-    let entry = |name: &str, content| ModuleEntry {
+    let mut entry = |name: &str, kind, source: &str| ModuleEntry {
         name: name.into(),
-        kind: ModuleKind::Esm,
-        content,
+        kind,
+        content: blobs.add(source.to_owned()),
         source_map: None,
     };
-    let modules =
-        vec![entry("index.js", blobs.add(source.to_owned())), entry("shared.js", blobs.add("export {}"))];
+    let mut modules = vec![entry("index.js", ModuleKind::Esm, source)];
+    modules.extend(more.iter().map(|(name, kind, source)| entry(name, *kind, source)));
+    modules.sort_by(|one, other| one.name.cmp(&other.name));
     let binding = BindingEntry { name: "MODE".into(), binding: Binding::Text { value: "live".into() } };
     let manifest = Manifest {
         name: "app".into(),

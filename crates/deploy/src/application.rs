@@ -1,0 +1,141 @@
+//! A loaded version as isolates run it.
+
+use std::sync::Arc;
+
+use holdfast_js::{Application, Binding as Bound, SourceKind};
+use holdfast_records::{Binding, Manifest, ModuleKind};
+use tokio::sync::watch;
+
+use crate::{DeployError, Deployments, Loaded, Watch, WatchOptions};
+
+/// The application that runs, as it changes; none before the first one is loaded.
+pub type Running = watch::Receiver<Option<Arc<Application>>>;
+
+impl Loaded {
+    /// The application, compiled.
+    ///
+    /// # Errors
+    /// What this release cannot run, or a syntax error. Disposition: reject.
+    pub fn application(&self) -> Result<Application, DeployError> {
+        let manifest = self.package.manifest();
+        let mut modules = Vec::with_capacity(manifest.modules.len());
+        for module in &manifest.modules {
+            let kind = source_kind(module.kind)
+                .ok_or_else(|| DeployError::NotRunnable(format!("`{}` is WebAssembly", module.name)))?;
+            modules.push((module.name.clone(), kind, self.package.bytes(module.content).clone()));
+        }
+        let not_runnable = |error: &dyn std::fmt::Display| DeployError::NotRunnable(error.to_string());
+        let application = Application::new(self.id.to_string(), &manifest.entry, modules)
+            .map_err(|error| not_runnable(&error))?;
+        let application = bind(application, manifest, &self.secrets)
+            .compatibility(&manifest.compatibility_date, manifest.compatibility_flags.iter().cloned());
+        application.compile().map_err(|error| not_runnable(&error))?;
+        Ok(application)
+    }
+}
+
+/// Secrets first: a binding of the same name hides one.
+fn bind(
+    application: Application,
+    manifest: &Manifest,
+    secrets: &std::collections::BTreeMap<String, String>,
+) -> Application {
+    let secrets = secrets.iter().map(|(name, value)| (name.clone(), Bound::Text(value.clone())));
+    let bindings = manifest.bindings.iter().map(|entry| {
+        let bound = match entry.binding.clone() {
+            Binding::Text { value } => Bound::Text(value),
+            Binding::Json { value } => Bound::Json(value),
+            Binding::DurableObject { class } => Bound::ObjectNamespace { class },
+        };
+        (entry.name.clone(), bound)
+    });
+    secrets.chain(bindings).fold(application, |application, (name, bound)| application.bind(name, bound))
+}
+
+fn source_kind(kind: ModuleKind) -> Option<SourceKind> {
+    match kind {
+        ModuleKind::Esm => Some(SourceKind::EsModule),
+        ModuleKind::Text => Some(SourceKind::Text),
+        ModuleKind::Json => Some(SourceKind::Json),
+        ModuleKind::Data => Some(SourceKind::Data),
+        ModuleKind::Wasm => None,
+    }
+}
+
+impl Deployments {
+    /// Follows which application runs. What cannot run is told in the log; the one before it goes on. The second value
+    /// does the work until every receiver is gone: run it on a task.
+    pub fn follow(&self, options: WatchOptions) -> (Running, impl Future<Output = ()> + Send + 'static) {
+        let (sender, receiver) = watch::channel(None);
+        let mut watch = Watch::new(self.clone(), options);
+        let work = async move {
+            loop {
+                let loaded = tokio::select! {
+                    () = sender.closed() => return,
+                    loaded = watch.next() => loaded,
+                };
+                // Compiling a large application takes a while, and this thread serves others.
+                let made = tokio::task::spawn_blocking(move || (loaded.id, loaded.application())).await;
+                match made {
+                    Ok((_, Ok(application))) => drop(sender.send(Some(Arc::new(application)))),
+                    Ok((version, Err(error))) => {
+                        tracing::error!(%version, %error, "a version of the application cannot run; what ran before goes on");
+                    }
+                    Err(error) => tracing::error!(%error, "loading a version of the application failed"),
+                }
+            }
+        };
+        (receiver, work)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::tests::{bucket, package_with};
+
+    #[tokio::test]
+    async fn what_runs_is_followed_and_what_cannot_run_is_passed_over() {
+        let (_, deployments) = bucket();
+        let (mut running, work) = deployments.follow(WatchOptions { pause: Duration::from_millis(1) });
+        let work = tokio::spawn(work);
+        assert!(running.borrow().is_none());
+
+        deployments.put_secret("KEY", "first").await.unwrap();
+        let first =
+            deployments.publish(&package_with("export default {}", ModuleKind::Esm), "").await.unwrap();
+        running.changed().await.unwrap();
+        assert_eq!(running.borrow_and_update().as_ref().unwrap().version(), first.id.to_string());
+
+        for (source, kind) in [("export default {", ModuleKind::Esm), ("\0asm", ModuleKind::Wasm)] {
+            deployments.publish(&package_with(source, kind), "").await.unwrap();
+        }
+        let last =
+            deployments.publish(&package_with("export default {};", ModuleKind::Esm), "").await.unwrap();
+        running.changed().await.unwrap();
+        assert_eq!(running.borrow_and_update().as_ref().unwrap().version(), last.id.to_string());
+
+        // Another secret is another application of the same version.
+        deployments.put_secret("KEY", "second").await.unwrap();
+        running.changed().await.unwrap();
+        assert_eq!(running.borrow_and_update().as_ref().unwrap().version(), last.id.to_string());
+
+        drop(running);
+        work.await.unwrap();
+    }
+
+    #[test]
+    fn why_a_version_cannot_run_is_said_with_its_module() {
+        let loaded = |source, kind| {
+            let package = package_with(source, kind);
+            Loaded { id: package.manifest().id(), package, secrets: std::collections::BTreeMap::new() }
+        };
+        let error = loaded("export default {\n", ModuleKind::Esm).application().unwrap_err().to_string();
+        assert!(error.contains("extra.bin:2"), "{error}");
+        let error = loaded("\0asm", ModuleKind::Wasm).application().unwrap_err().to_string();
+        assert!(error.contains("`extra.bin` is WebAssembly"), "{error}");
+        assert!(loaded("\u{1}", ModuleKind::Data).application().is_ok());
+    }
+}
