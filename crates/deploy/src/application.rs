@@ -1,12 +1,18 @@
 //! A loaded version as isolates run it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_js::{Application, Binding as Bound, SourceKind};
 use holdfast_records::{Binding, Manifest, ModuleKind};
 use tokio::sync::watch;
 
 use crate::{DeployError, Deployments, Loaded, Watch, WatchOptions};
+
+/// The cell class of the SQL API.
+const DATABASES: &str = "db";
+/// Longest wait for what runs as a program starts. A bucket that is slower is asked again later.
+const FIRST_LOOK: Duration = Duration::from_secs(5);
 
 /// The application that runs, as it changes; none before the first one is loaded.
 pub type Running = watch::Receiver<Option<Arc<Application>>>;
@@ -23,6 +29,10 @@ impl Loaded {
             let kind = source_kind(module.kind)
                 .ok_or_else(|| DeployError::NotRunnable(format!("`{}` is WebAssembly", module.name)))?;
             modules.push((module.name.clone(), kind, self.package.bytes(module.content).clone()));
+        }
+        if manifest.classes.iter().any(|class| class == DATABASES) {
+            let reason = format!("a class cannot be named `{DATABASES}`: that is the class of databases");
+            return Err(DeployError::NotRunnable(reason));
         }
         let not_runnable = |error: &dyn std::fmt::Display| DeployError::NotRunnable(error.to_string());
         let application = Application::new(self.id.to_string(), &manifest.entry, modules)
@@ -63,43 +73,52 @@ fn source_kind(kind: ModuleKind) -> Option<SourceKind> {
 }
 
 impl Deployments {
-    /// Follows which application runs. What cannot run is told in the log; the one before it goes on. The second value
-    /// does the work until every receiver is gone: run it on a task.
-    pub fn follow(&self, options: WatchOptions) -> (Running, impl Future<Output = ()> + Send + 'static) {
+    /// Follows which application runs, from a first look that may take `FIRST_LOOK`: a program that starts knows at once
+    /// what it serves. What cannot run is told in the log; the one before it goes on. The second value does the work
+    /// until every receiver is gone: run it on a task.
+    pub async fn follow(
+        &self,
+        options: WatchOptions,
+    ) -> (Running, impl Future<Output = ()> + Send + 'static + use<>) {
         let (sender, receiver) = watch::channel(None);
         let mut watch = Watch::new(self.clone(), options);
+        if let Ok(Some(loaded)) = tokio::time::timeout(FIRST_LOOK, watch.look()).await {
+            publish(&sender, loaded).await;
+        }
         let work = async move {
             loop {
                 let loaded = tokio::select! {
                     () = sender.closed() => return,
                     loaded = watch.next() => loaded,
                 };
-                // Compiling a large application takes a while, and this thread serves others.
-                let made = tokio::task::spawn_blocking(move || (loaded.id, loaded.application())).await;
-                match made {
-                    Ok((_, Ok(application))) => drop(sender.send(Some(Arc::new(application)))),
-                    Ok((version, Err(error))) => {
-                        tracing::error!(%version, %error, "a version of the application cannot run; what ran before goes on");
-                    }
-                    Err(error) => tracing::error!(%error, "loading a version of the application failed"),
-                }
+                publish(&sender, loaded).await;
             }
         };
         (receiver, work)
     }
 }
 
+async fn publish(sender: &watch::Sender<Option<Arc<Application>>>, loaded: Loaded) {
+    let version = loaded.id;
+    // Compiling a large application takes a while, and this thread serves others.
+    match tokio::task::spawn_blocking(move || loaded.application()).await {
+        Ok(Ok(application)) => drop(sender.send(Some(Arc::new(application)))),
+        Ok(Err(error)) => {
+            tracing::error!(%version, %error, "a version of the application cannot run; what ran before goes on");
+        }
+        Err(error) => tracing::error!(%version, %error, "loading a version of the application failed"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::tests::{bucket, package_with};
 
     #[tokio::test]
     async fn what_runs_is_followed_and_what_cannot_run_is_passed_over() {
         let (_, deployments) = bucket();
-        let (mut running, work) = deployments.follow(WatchOptions { pause: Duration::from_millis(1) });
+        let (mut running, work) = deployments.follow(WatchOptions { pause: Duration::from_millis(1) }).await;
         let work = tokio::spawn(work);
         assert!(running.borrow().is_none());
 
@@ -124,6 +143,8 @@ mod tests {
 
         drop(running);
         work.await.unwrap();
+        let (running, _) = deployments.follow(WatchOptions::default()).await;
+        assert!(running.borrow().is_some(), "the first look is over");
     }
 
     #[test]
