@@ -21,3 +21,4 @@ pub use effect::{
     OutgoingRequest, OutgoingResponse, Redirect, StartError, Turn, TurnEnd,
 };
 pub use isolate::{Isolate, IsolateKind, Limits, Object, id_from_name, is_id_of};
+pub use web::compression::{ContentDecoder, ContentError};

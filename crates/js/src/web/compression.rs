@@ -8,8 +8,11 @@ use rquickjs::{ArrayBuffer, Ctx, Exception, Function, Object, Result, TypedArray
 
 use crate::buffers;
 
+mod content;
 mod decode;
 mod encode;
+
+pub use content::{ContentDecoder, ContentError};
 
 use decode::Decoder;
 use encode::Encoder;
