@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
 use holdfast_bucket::BucketArgs;
+use holdfast_outbound::AddressRange;
 use holdfast_types::{HostId, NodeName, Zone};
 use humantime::parse_duration;
 
@@ -119,6 +120,15 @@ pub struct Config {
     /// Longest run of one statement; a longer one is interrupted.
     #[arg(long, env = "HOLDFAST_CELLNODE_STATEMENT_BUDGET", default_value = "5s", value_parser = parse_duration)]
     pub statement_budget: Duration,
+    /// Addresses that `fetch` of Durable Objects may connect to although they are not public, as `10.1.0.0/16`. May be
+    /// given several times.
+    #[arg(
+        long = "allow-outbound",
+        env = "HOLDFAST_CELLNODE_ALLOW_OUTBOUND",
+        value_name = "CIDR",
+        value_delimiter = ','
+    )]
+    pub allow_outbound: Vec<AddressRange>,
     /// WAL that may wait for its upload, in bytes; beyond it writes to the cell are refused with 503.
     #[arg(long, env = "HOLDFAST_CELLNODE_UNCAPTURED_MAX", default_value_t = 64 << 20, value_name = "BYTES")]
     pub uncaptured_max: u64,

@@ -66,7 +66,7 @@ impl Host {
         let resident = Cells::resident(&self.node, &call.cell, patience).await?;
         let CellCall { cell, access, request, object, deadline } = call;
         let (parts, body) = request.into_parts();
-        let (body, memory) = if is_streamed(&body) && classes.takes_streams(&cell) {
+        let (body, memory) = if is_streamed(&body) && classes.takes_streams(&cell, &object) {
             (RequestBody::Stream(body), None)
         } else {
             let (body, memory) = self.collect(body, deadline).await?;

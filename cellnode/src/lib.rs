@@ -25,14 +25,6 @@ pub mod recovery;
 mod release;
 mod replication;
 mod restore;
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        unused_imports,
-        reason = "SQL needs none of it: applications are next, and use the rest"
-    )
-)]
 mod runtime;
 mod service;
 

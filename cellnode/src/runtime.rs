@@ -5,6 +5,7 @@
 //! An event may be answered in the turn that begins it, which costs nothing more, or stay open over many.
 
 mod body;
+mod js;
 mod operation;
 mod sql;
 
@@ -17,7 +18,8 @@ use holdfast_sql::Engine;
 use holdfast_types::{CellName, Epoch, Millis};
 
 pub(crate) use body::{IncomingBody, OutgoingBody, OutgoingReader, Piece};
-pub(crate) use operation::{OpAnswer, Operation};
+pub(crate) use js::Applications;
+pub(crate) use operation::{ObjectRequest, OpAnswer, Operation, ServerAnswer, ServerRequest};
 
 /// What a runtime knows of its cell.
 #[derive(Clone, Debug)]
@@ -39,7 +41,8 @@ pub struct EventId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(pub u64);
 
-/// A request's body.
+/// A body that comes in: a request's, or that of an answer to a request of the cell's own.
+#[derive(Debug)]
 pub(crate) enum RequestBody {
     /// All of it.
     Whole(Bytes),
@@ -158,8 +161,8 @@ pub(crate) trait Classes: Send + Sync + std::fmt::Debug {
     /// Refuses a class that nothing runs, before anything is claimed.
     fn check(&self, cell: &CellName) -> Result<(), CallError>;
 
-    /// Whether the class takes a request's body as it arrives. Others are given it whole.
-    fn takes_streams(&self, cell: &CellName) -> bool;
+    /// Whether a call takes its request's body as it arrives. Others are given it whole.
+    fn takes_streams(&self, cell: &CellName, object: &ObjectCall) -> bool;
 
     /// The answer to what asks nothing of the cell.
     fn without_cell(&self, cell: &CellName, request: &http::Request<Body>) -> Option<http::Response<Bytes>>;
@@ -175,22 +178,29 @@ pub(crate) trait Classes: Send + Sync + std::fmt::Debug {
 /// The class of databases.
 const DB: &str = "db";
 
-/// The classes of this release.
+/// The classes that are there without an application.
 #[derive(Debug)]
 pub(crate) struct BuiltIn;
 
+impl BuiltIn {
+    /// Whether a cell is of one of these classes.
+    fn has(cell: &CellName) -> bool {
+        cell.class() == DB
+    }
+}
+
 impl Classes for BuiltIn {
     fn check(&self, cell: &CellName) -> Result<(), CallError> {
-        match cell.class() {
-            DB => Ok(()),
-            class => Err(CallError::Rejected {
-                status: http::StatusCode::NOT_FOUND,
-                reason: format!("unknown cell class `{class}`; this fleet serves class `db`"),
-            }),
+        if Self::has(cell) {
+            return Ok(());
         }
+        Err(CallError::Rejected {
+            status: http::StatusCode::NOT_FOUND,
+            reason: format!("unknown cell class `{}`; this fleet serves class `db`", cell.class()),
+        })
     }
 
-    fn takes_streams(&self, _: &CellName) -> bool {
+    fn takes_streams(&self, _: &CellName, _: &ObjectCall) -> bool {
         false
     }
 

@@ -11,8 +11,12 @@ use holdfast_bucket::probe::{ProbeVerdict, probe};
 use holdfast_bucket::{Bucket, Buckets};
 use holdfast_core::gate::GateEvent;
 use holdfast_core::lease::{FenceCause, LeaseTiming};
+use holdfast_deploy::{Deployments, WatchOptions};
+use holdfast_js::Limits;
+use holdfast_outbound::{Outbound, OutboundOptions};
 use holdfast_records::{NodeLease, NodeLoad, Record};
-use holdfast_rpc::{PROTOCOL, ProcessIdentity, Role};
+use holdfast_routing::{Router, RouterOptions};
+use holdfast_rpc::{CellClient, PROTOCOL, ProcessIdentity, Role};
 use holdfast_telemetry::program::write_ready;
 use holdfast_telemetry::{MeteredBucket, Readiness, metrics};
 use holdfast_types::{HostId, Millis, WriteId};
@@ -25,7 +29,7 @@ use crate::host::Host;
 use crate::lease::{Describe, LeaseEnd, LeaseLoop};
 use crate::node::Node;
 use crate::release::{release_all, shed};
-use crate::runtime::BuiltIn;
+use crate::runtime::Applications;
 use crate::{clock, random};
 
 /// How often gates look at their deadlines: the precision of a proof's time-out, and well within the 100 ms in which a
@@ -98,13 +102,11 @@ impl Service {
             Some(host) => host.clone(),
             None => this_host()?,
         };
-        let node = Node::new(
-            config,
-            (session, identity.clone(), host.clone()),
-            buckets,
-            data_dir,
-            Arc::new(BuiltIn),
-        );
+        let deployments = Deployments::new(Arc::clone(&buckets.records), Arc::clone(&buckets.bulk));
+        let (running, following) = deployments.follow(WatchOptions::default()).await;
+        let outbound = outbound(&config, &buckets, &identity)?;
+        let classes = Arc::new(Applications { running, outbound, limits: Limits::default() });
+        let node = Node::new(config, (session, identity.clone(), host.clone()), buckets, data_dir, classes);
         tracing::info!(node = %node.name, %session, internal = %addresses.internal, admin = %addresses.admin, "starting");
 
         let lease = lease_loop(&node, addresses.internal, host);
@@ -137,6 +139,7 @@ impl Service {
         let mut ticker = tokio::spawn(tick(Arc::clone(&node)));
         let mut log = tokio::spawn(keep_log(Arc::clone(&node)));
         let sweep = tokio::spawn(node.sweep().run());
+        let following = tokio::spawn(following);
         if let Some(path) = &node.config.ready_file {
             write_ready(path, &addresses.as_json())?;
         }
@@ -163,6 +166,7 @@ impl Service {
         ticker.abort();
         log.abort();
         sweep.abort();
+        following.abort();
         stop.send_replace(true);
         if end == Exit::Clean {
             let _ = tokio::time::timeout(Duration::from_secs(5), server).await;
@@ -198,6 +202,18 @@ async fn prove_fit(buckets: &Buckets) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// How the node's objects reach servers and other objects.
+fn outbound(config: &Config, buckets: &Buckets, identity: &ProcessIdentity) -> Result<Outbound> {
+    let options = RouterOptions {
+        clock_skew_max_ms: u64::try_from(config.max_clock_skew.as_millis()).unwrap_or(u64::MAX),
+        ..RouterOptions::default()
+    };
+    let (records, leases) = (Arc::clone(&buckets.records), Arc::clone(&buckets.leases));
+    let router = Router::with_lease_bucket(records, leases, CellClient::new(identity.clone()), options);
+    let options = OutboundOptions { allow: config.allow_outbound.clone(), ..OutboundOptions::default() };
+    Ok(Outbound::new(router, options)?)
 }
 
 fn lease_loop(node: &Arc<Node>, internal: SocketAddr, host: HostId) -> LeaseLoop {

@@ -1,11 +1,24 @@
 //! Operations that a runtime starts, and their answers. An operation is an output: the gate lets it go, and only then it
 //! runs, on the I/O runtime. Nothing here decides whether it may.
 
+use std::time::Duration;
+
 use bytes::Bytes;
+use holdfast_js::{JsError, Redirect};
+use holdfast_outbound::{Fetched, ObjectTarget, Outbound, read_whole};
+use holdfast_rpc::Body;
+use holdfast_rpc::limits::WHOLE_BODY_LEN_MAX;
+use http_body::Body as _;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{IncomingBody, Piece};
+use super::{IncomingBody, Piece, RequestBody};
+
+/// Longest wait for another object's answer.
+const OBJECT_TIMEOUT: Duration = Duration::from_secs(300);
+/// Longest result of a method, as on Cloudflare.
+const RESULT_LEN_MAX: usize = 32 << 20;
 
 /// What a runtime wants done outside of its thread. It carries all that its execution needs.
 #[derive(Debug)]
@@ -14,6 +27,49 @@ pub(crate) enum Operation {
     Read(IncomingBody),
     /// A piece for a body that goes out.
     Write(Piece),
+    /// A request to a server.
+    Fetch(Box<ServerRequest>),
+    /// A call of another object, or of the cell's own.
+    CallObject(Box<ObjectRequest>),
+    /// Nothing: it failed before it could begin, and its runtime is to be told like of any other.
+    Failed(Box<JsError>),
+}
+
+/// A request to a server.
+#[derive(Debug)]
+pub(crate) struct ServerRequest {
+    /// Sends it.
+    pub(crate) outbound: Outbound,
+    /// What to send.
+    pub(crate) request: http::Request<Body>,
+    /// How redirects are treated.
+    pub(crate) redirect: Redirect,
+}
+
+/// A call of an object.
+#[derive(Debug)]
+pub(crate) struct ObjectRequest {
+    /// Sends it.
+    pub(crate) outbound: Outbound,
+    /// Which object.
+    pub(crate) target: ObjectTarget,
+    /// What its `fetch` is given; for a method, its arguments are the body.
+    pub(crate) request: http::Request<Body>,
+    /// The method; none: `fetch`.
+    pub(crate) method: Option<String>,
+}
+
+/// The answer to a request.
+#[derive(Debug)]
+pub(crate) struct ServerAnswer {
+    /// Its head.
+    pub(crate) head: http::response::Parts,
+    /// Its body.
+    pub(crate) body: RequestBody,
+    /// The URL that answered.
+    pub(crate) url: String,
+    /// Whether there were redirects.
+    pub(crate) redirected: bool,
 }
 
 /// How an operation ended.
@@ -23,6 +79,12 @@ pub(crate) enum OpAnswer {
     Chunk(Result<Option<Bytes>, String>),
     /// Whether the reader took the piece; false when it has gone.
     Written(bool),
+    /// The answer to a request.
+    Response(Box<ServerAnswer>),
+    /// The result of a method.
+    Returned(Bytes),
+    /// There is no answer.
+    Failed(Box<JsError>),
     /// Too many operations of the cell are under way; this one did not begin.
     Refused(String),
 }
@@ -30,9 +92,12 @@ pub(crate) enum OpAnswer {
 impl Operation {
     /// Bytes that wait with it at the gate.
     pub(crate) fn len(&self) -> usize {
+        let of = |body: &Body| usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         match self {
-            Self::Read(_) => 0,
+            Self::Read(_) | Self::Failed(_) => 0,
             Self::Write(piece) => piece.len(),
+            Self::Fetch(request) => of(request.request.body()),
+            Self::CallObject(request) => of(request.request.body()),
         }
     }
 
@@ -44,23 +109,61 @@ impl Operation {
         cancelled: CancellationToken,
         done: impl FnOnce(OpAnswer) + Send + 'static,
     ) {
-        match self {
-            Self::Write(piece) => piece.enter(Box::new(move |taken| done(OpAnswer::Written(taken)))),
-            Self::Read(body) => drop(runtime.spawn(async move {
-                tokio::select! {
-                    biased;
-                    () = cancelled.cancelled() => {}
-                    answer = body.read() => done(OpAnswer::Chunk(answer)),
-                }
-            })),
-        }
+        let answer = match self {
+            Self::Write(piece) => return piece.enter(Box::new(move |taken| done(OpAnswer::Written(taken)))),
+            Self::Failed(error) => return done(OpAnswer::Failed(error)),
+            other => other.answer(),
+        };
+        drop(runtime.spawn(async move {
+            tokio::select! {
+                biased;
+                () = cancelled.cancelled() => {}
+                answer = answer => done(answer),
+            }
+        }));
+    }
+
+    async fn answer(self) -> OpAnswer {
+        let result = match self {
+            Self::Read(body) => return OpAnswer::Chunk(body.read().await),
+            Self::Fetch(request) => fetch(*request).await,
+            Self::CallObject(request) => call_object(*request).await,
+            Self::Write(_) | Self::Failed(_) => unreachable!("neither is waited for"),
+        };
+        result.unwrap_or_else(|error| OpAnswer::Failed(Box::new(error)))
     }
 
     /// The gate failed, or the cell has too many: it does not run.
     pub(crate) fn fail(self, reason: &str) {
-        match self {
-            Self::Write(piece) => piece.fail(reason),
-            Self::Read(_) => {}
+        if let Self::Write(piece) = self {
+            piece.fail(reason);
         }
     }
+}
+
+async fn fetch(request: ServerRequest) -> Result<OpAnswer, JsError> {
+    let ServerRequest { outbound, request, redirect } = request;
+    let Fetched { response, url, redirected } = outbound.fetch(request, redirect).await?;
+    let (head, body) = response.into_parts();
+    let body = RequestBody::Stream(body);
+    Ok(OpAnswer::Response(Box::new(ServerAnswer { head, body, url, redirected })))
+}
+
+async fn call_object(call: ObjectRequest) -> Result<OpAnswer, JsError> {
+    let ObjectRequest { outbound, target, request, method } = call;
+    let url = request.uri().to_string();
+    let is_fetch = method.is_none();
+    let reply = outbound.call_object(target, request, method, Instant::now() + OBJECT_TIMEOUT).await?;
+    if !is_fetch {
+        return Ok(OpAnswer::Returned(reply.into_result(RESULT_LEN_MAX).await?));
+    }
+    let (head, body) = reply.response.into_parts();
+    // An answer that came in one message has its body with it.
+    let is_here = body.size_hint().exact().is_some_and(|len| len <= WHOLE_BODY_LEN_MAX as u64);
+    let body = if is_here {
+        RequestBody::Whole(read_whole(body, WHOLE_BODY_LEN_MAX).await?)
+    } else {
+        RequestBody::Stream(body)
+    };
+    Ok(OpAnswer::Response(Box::new(ServerAnswer { head, body, url, redirected: false })))
 }

@@ -46,6 +46,9 @@ pub struct Metrics {
     lease_renewals: Counters<RenewalOutcome>,
     lease_authority: Gauge<f64>,
     self_fences: Counter<u64>,
+    cell_isolates: BoundUpDownCounter<i64>,
+    cell_isolate_starts: Counters<Outcome>,
+    cell_isolate_resets: Counter<u64>,
     restores: Counters2<RestoreSource, Outcome>,
     restore_bytes: BoundCounter<u64>,
     restore_files: BoundCounter<u64>,
@@ -104,6 +107,9 @@ impl Metrics {
             lease_renewals: Counters::new(meter, &names::LEASE_RENEWALS),
             lease_authority: gauge(meter, &names::LEASE_AUTHORITY),
             self_fences: counter(meter, &names::SELF_FENCES),
+            cell_isolates: level(&names::CELL_ISOLATES),
+            cell_isolate_starts: Counters::new(meter, &names::CELL_ISOLATE_STARTS),
+            cell_isolate_resets: counter(meter, &names::CELL_ISOLATE_RESETS),
             restores: Counters2::new(meter, &names::RESTORES),
             restore_bytes: one(&names::RESTORE_BYTES),
             restore_files: one(&names::RESTORE_FILES),
@@ -224,6 +230,21 @@ impl Metrics {
     /// A session has stopped itself; `cause` is the one of its log line.
     pub fn self_fence(&self, cause: &'static str) {
         self.self_fences.add(1, &[KeyValue::new("cause", cause)]);
+    }
+
+    /// Isolates of Durable Objects came into memory, or left it.
+    pub fn cell_isolates_changed(&self, delta: i64) {
+        self.cell_isolates.add(delta);
+    }
+
+    /// An isolate of a Durable Object has started, or could not.
+    pub fn cell_isolate_start(&self, outcome: Outcome) {
+        self.cell_isolate_starts.of(outcome).add(1);
+    }
+
+    /// An isolate of a Durable Object could not go on.
+    pub fn cell_isolate_reset(&self, cause: &'static str) {
+        self.cell_isolate_resets.add(1, &[KeyValue::new("cause", cause)]);
     }
 
     /// A restore has ended: `bytes` and `files` count what was read from the bucket.

@@ -123,6 +123,12 @@ metrics! {
         "Cells owned by this process.";
     CELLS_RESIDENT: Kind::UpDown, "holdfast.cellnode.cells.resident.count", "{cell}", [],
         "Cells with an open database.";
+    CELL_ISOLATES: Kind::UpDown, "holdfast.cellnode.isolates.count", "{isolate}", [],
+        "Durable Objects with an isolate in memory; the others have only their database.";
+    CELL_ISOLATE_STARTS: Kind::Counter, "holdfast.cellnode.isolates.starts.count", "{start}", ["outcome"],
+        "Starts of an isolate for a Durable Object.";
+    CELL_ISOLATE_RESETS: Kind::Counter, "holdfast.cellnode.isolates.resets.count", "{reset}", ["cause"],
+        "Isolates of Durable Objects that could not go on, by cause.";
     LOG_RETAINED: Kind::UpDown, "holdfast.cellnode.log.retained.bytes", "By", [],
         "Bytes of frames in the memory of sessions that the bucket does not store yet.";
     LOG_BUNDLES: Kind::Counter, "holdfast.cellnode.log.bundles.count", "{bundle}", ["outcome"],

@@ -29,7 +29,7 @@ use crate::runtime::{
 use crate::{Config, clock};
 
 /// More than any step here takes on a machine that does other things too.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 const CELL: &str = "Scripted:x";
 
 /// A piece of which two fill a pipe.
@@ -43,6 +43,7 @@ fn put() -> Rule {
 
 pub(super) struct Bench {
     pub(super) node: Arc<Node>,
+    cell: CellName,
     host: Arc<Host>,
     bucket: FaultBucket,
     uploads: RuleHandle,
@@ -58,6 +59,18 @@ impl Bench {
 
     /// With a bound on what a release waits for.
     pub(super) async fn finishing_within(finish_timeout: Duration) -> Self {
+        let (tell, log) = mpsc::unbounded_channel();
+        let made = |_: &Buckets, _: &ProcessIdentity| Arc::new(Scripts { tell }) as Arc<dyn Classes>;
+        Self::of(CELL, made, log, finish_timeout).await
+    }
+
+    /// With other classes.
+    pub(super) async fn of(
+        cell: &str,
+        classes: impl FnOnce(&Buckets, &ProcessIdentity) -> Arc<dyn Classes>,
+        log: mpsc::UnboundedReceiver<String>,
+        finish_timeout: Duration,
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let bucket = FaultBucket::new(Arc::new(MemoryBucket::new()));
         let uploads = bucket.add(put());
@@ -76,21 +89,32 @@ impl Bench {
             proof_timeout: PATIENCE,
             ..Config::embedded(args, name, dir.path().join("data"))
         };
-        let (tell, log) = mpsc::unbounded_channel();
         let data_dir = DataDir::open(&config.data_dir).unwrap();
         let host = HostId::parse("h").unwrap();
-        let classes = Arc::new(Scripts { tell });
+        let classes = classes(&buckets, &identity);
         let node = Node::new(config, (session, identity, host), buckets, data_dir, classes);
         node.authority.extend(clock::monotonic().plus(3_600_000));
         let host = Arc::new(Host::new(Arc::clone(&node), Arc::new(Notify::new())));
         let log = tokio::sync::Mutex::new(log);
-        Self { node, host, bucket, uploads, log, heard: Mutex::default(), _dir: dir }
+        let cell = CellName::parse(cell).unwrap();
+        Self { node, cell, host, bucket, uploads, log, heard: Mutex::default(), _dir: dir }
     }
 
     /// Calls a method of a named object.
     pub(super) async fn call_method(&self, path: &str, name: &str, method: &str) -> Result<Reply, CallError> {
+        self.call_method_with(path, name, method, Client::empty()).await
+    }
+
+    /// Calls a method of a named object with arguments.
+    pub(super) async fn call_method_with(
+        &self,
+        path: &str,
+        name: &str,
+        method: &str,
+        args: Body,
+    ) -> Result<Reply, CallError> {
         let object = ObjectCall { name: Some(name.to_owned()), method: Some(method.to_owned()) };
-        self.forward_for(path, Client::empty(), object).await
+        self.forward_for(path, args, object).await
     }
 
     fn forward(&self, path: &str, body: Body) -> BoxFuture<'static, Result<Reply, CallError>> {
@@ -104,7 +128,7 @@ impl Bench {
         object: ObjectCall,
     ) -> BoxFuture<'static, Result<Reply, CallError>> {
         let call = CellCall {
-            cell: CellName::parse(CELL).unwrap(),
+            cell: self.cell.clone(),
             access: Access::ReadWrite,
             request: http::Request::post(path).body(body).unwrap(),
             object,
@@ -191,8 +215,8 @@ impl Bench {
     }
 
     pub(super) fn release(&self) -> JoinHandle<Result<(), CallError>> {
-        let node = Arc::clone(&self.node);
-        tokio::spawn(async move { crate::release::release(&node, &CellName::parse(CELL).unwrap()).await })
+        let (node, cell) = (Arc::clone(&self.node), self.cell.clone());
+        tokio::spawn(async move { crate::release::release(&node, &cell).await })
     }
 
     /// Waits until the cell is on its way out.
@@ -219,7 +243,7 @@ impl Bench {
 
     fn resident_thread(&self, job: Job) {
         // One thread runs all cells here.
-        self.node.workers.of(&CellName::parse(CELL).unwrap()).send(job);
+        self.node.workers.of(&self.cell).send(job);
     }
 }
 
@@ -296,6 +320,16 @@ impl Client {
 
     pub(super) fn end(self) {}
 
+    /// Waits until somebody has begun to read.
+    pub(super) async fn is_awaited(&self) {
+        let read = async {
+            while !self.is_read() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, read).await.expect("the body is read");
+    }
+
     pub(super) fn is_read(&self) -> bool {
         self.is_read.load(std::sync::atomic::Ordering::SeqCst)
     }
@@ -329,7 +363,7 @@ impl Classes for Scripts {
         Ok(())
     }
 
-    fn takes_streams(&self, _: &CellName) -> bool {
+    fn takes_streams(&self, _: &CellName, _: &ObjectCall) -> bool {
         true
     }
 

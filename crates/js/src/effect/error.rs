@@ -73,6 +73,22 @@ pub enum BrokenCause {
     Internal(String),
 }
 
+impl BrokenCause {
+    /// In a word, for metrics.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::CpuExceeded => "cpu_exceeded",
+            Self::MemoryExceeded => "memory_exceeded",
+            Self::Aborted(_) => "aborted",
+            Self::ConstructorThrew(_) => "constructor_threw",
+            Self::BlockConcurrencyFailed(_) => "block_concurrency_failed",
+            Self::StorageFailed(_) => "storage_failed",
+            Self::Internal(_) => "internal",
+        }
+    }
+}
+
 /// Why an isolate cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {

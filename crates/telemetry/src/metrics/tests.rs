@@ -28,6 +28,9 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.lease_renewal(RenewalOutcome::Applied);
     metrics.lease_authority("n1", 2.5);
     metrics.self_fence("lease_expired");
+    metrics.cell_isolates_changed(1);
+    metrics.cell_isolate_start(Outcome::Ok);
+    metrics.cell_isolate_reset("cpu_exceeded");
     metrics.restore(RestoreSource::Local, Outcome::Failed, 7, 3);
     metrics.wal_bytes_changed(4096);
     metrics.cells_owned_changed(2);
