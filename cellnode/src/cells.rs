@@ -4,6 +4,7 @@
 mod actor;
 mod event;
 mod resident;
+mod watchdog;
 mod worker;
 
 #[cfg(test)]

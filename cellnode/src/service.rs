@@ -297,6 +297,7 @@ async fn tick(node: Arc<Node>) {
             resident.on(GateEvent::Tick);
         }
         node.cells.forget_old_failures();
+        node.workers.tell_stalled(clock::monotonic());
         if shedding.as_ref().is_none_or(tokio::task::JoinHandle::is_finished) && !node.is_draining() {
             let node = Arc::clone(&node);
             shedding = (node.cells.len() > node.config.cells_max - node.config.cells_max / 10)

@@ -16,12 +16,12 @@ use holdfast_core::gate::GateEvent;
 use holdfast_rpc::CallError;
 use holdfast_sql::{Engine, EngineOptions};
 use holdfast_telemetry::metrics;
-use holdfast_types::{CellName, Millis, Position, Txid};
+use holdfast_types::{CellName, Millis, Txid};
 
 use self::leave::Leaving;
 use self::open::{OpenEvents, Operations};
 pub(crate) use self::turn::cancel_at;
-use super::{Event, EventReply, Resident};
+use super::{Event, Resident};
 use crate::clock;
 use crate::node::Node;
 use crate::runtime::{
@@ -119,6 +119,11 @@ impl Actor {
     pub(super) fn enqueue(&mut self, input: Input) -> bool {
         self.queue.push_back(input);
         self.queue.len() == 1
+    }
+
+    /// Whose actor it is.
+    pub(super) fn resident(&self) -> &Arc<Resident> {
+        &self.resident
     }
 
     /// What waits for its turn.
@@ -250,22 +255,8 @@ impl Actor {
     /// The answer of an event that is over in its first turn.
     fn output(&mut self, event: Event, response: http::Response<bytes::Bytes>) {
         let ticket = self.after_turn();
-        let position = Position { epoch: self.resident.epoch, txid: ticket };
         let Event { reply, held: admission, .. } = event;
-        let held = self.node.answers.hold(response.body().len());
-        // The proof's time begins now: what the event waited for before is not the store's fault.
-        self.resident.output(ticket, self.node.proof_deadline(), move |outcome| {
-            let answer = match outcome {
-                Ok(()) => {
-                    let response = response.map(ReplyBody::Whole);
-                    Ok(EventReply { response, thrown: None, position })
-                }
-                Err(cause) => Err(CallError::OutcomeUnknown { reason: cause.to_string() }),
-            };
-            // The caller may have gone; its write stands all the same.
-            let _ = reply.send(answer);
-            drop(held);
-        });
+        self.send_reply(reply, (response.map(ReplyBody::Whole), None), ticket);
         drop(admission);
     }
 

@@ -11,6 +11,7 @@ use holdfast_core::gate::GateEvent;
 use holdfast_rpc::CallError;
 
 use self::support::{Bench, Client, piece};
+use super::watchdog::Watchdog;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_that_stays_open_lets_others_through() {
@@ -195,4 +196,20 @@ async fn a_handler_is_told_the_objects_name_and_the_method() {
     let bench = Bench::new().await;
     assert_eq!(bench.call_method("/named", "Ada", "greet").await.unwrap().text().await, "Ada greet");
     assert_eq!(bench.call("/named").await.unwrap().text().await, "- -");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cell_that_holds_its_thread_is_named() {
+    let bench = Bench::new().await;
+    assert_eq!(bench.call("/rows").await.unwrap().text().await, "0 rows");
+    let resident = bench.resident();
+    let watchdog = Watchdog::default();
+    let at = |ms| holdfast_types::Millis::new(ms);
+    watchdog.begin(&resident, at(1_000));
+    assert_eq!(watchdog.stalled(at(2_999)), None);
+    assert_eq!(watchdog.stalled(at(3_000)), Some((resident.cell.clone(), 2_000, true)));
+    assert_eq!(watchdog.stalled(at(32_999)), None, "told of a moment ago");
+    assert_eq!(watchdog.stalled(at(33_000)), Some((resident.cell.clone(), 32_000, false)));
+    watchdog.end();
+    assert_eq!(watchdog.stalled(at(99_000)), None);
 }

@@ -11,11 +11,13 @@ use std::time::Duration;
 
 use holdfast_core::gate::{FailCause, GateEvent};
 use holdfast_rpc::deliver;
+use holdfast_telemetry::metrics;
 use holdfast_types::{CellName, Millis, Txid};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::actor::{Actor, Input};
+use super::watchdog::Watchdog;
 use super::{Event, Resident};
 use crate::clock;
 use crate::runtime::{EventId, OpAnswer, OpId};
@@ -64,6 +66,7 @@ pub(crate) enum Job {
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerHandle {
     jobs: Sender<Job>,
+    watchdog: Watchdog,
 }
 
 impl WorkerHandle {
@@ -92,18 +95,31 @@ impl Workers {
         let handles = (0..count).map(|index| {
             let (jobs, queue) = channel();
             let runtime = runtime.clone();
+            let watchdog = Watchdog::default();
+            let watched = watchdog.clone();
             std::thread::Builder::new()
                 .name(format!("cells-{node}-{index}").chars().take(15).collect())
                 .stack_size(4 << 20)
                 .spawn(move || {
                     // A thread that writes its answers itself takes in the calls that follow them, too.
                     let _context = runtime.enter();
-                    run_or_abort(&queue);
+                    run_or_abort(&queue, watched);
                 })
                 .expect("a thread can be started");
-            WorkerHandle { jobs }
+            WorkerHandle { jobs, watchdog }
         });
         Self { handles: handles.collect(), hasher: RandomState::new() }
+    }
+
+    /// Tells of cells that hold their thread.
+    pub(crate) fn tell_stalled(&self, now: Millis) {
+        for (cell, for_ms, is_first) in self.handles.iter().filter_map(|handle| handle.watchdog.stalled(now))
+        {
+            if is_first {
+                metrics().thread_stalled();
+            }
+            tracing::warn!(%cell, for_ms, "a cell holds its thread: its neighbours wait");
+        }
     }
 
     /// The thread of a cell.
@@ -116,8 +132,9 @@ impl Workers {
 }
 
 /// A panic on a cell's thread is a broken invariant: it ends the process, never the data.
-fn run_or_abort(queue: &Receiver<Job>) {
-    let run = std::panic::AssertUnwindSafe(|| Worker::default().run(queue));
+fn run_or_abort(queue: &Receiver<Job>, watchdog: Watchdog) {
+    let worker = Worker { watchdog, ..Worker::default() };
+    let run = std::panic::AssertUnwindSafe(|| worker.run(queue));
     if std::panic::catch_unwind(run).is_err() {
         tracing::error!("a cell's thread panicked; the process ends so that no damaged state is served");
         std::process::abort();
@@ -136,6 +153,7 @@ struct Worker {
     /// Cells with events, each once: they take turns, so that one with many slow events holds up the others by one of
     /// them at a time.
     turns: VecDeque<usize>,
+    watchdog: Watchdog,
 }
 
 impl Worker {
@@ -177,7 +195,9 @@ impl Worker {
             // With nothing else to do, the thread writes the answer itself. Otherwise the connection's task does,
             // meanwhile: no answer waits for the event of another.
             let is_last = self.turns.is_empty() && actor.waiting() == 1;
+            self.watchdog.begin(actor.resident(), clock::monotonic());
             let has_more = if is_last { deliver(|| actor.take_turn()) } else { actor.take_turn() };
+            self.watchdog.end();
             if has_more {
                 self.turns.push_back(key);
             }
@@ -260,7 +280,9 @@ impl Worker {
         let now = clock::monotonic();
         while let Some(key) = self.timers.take_due(now) {
             if let Some(actor) = self.actors.get_mut(&key) {
+                self.watchdog.begin(actor.resident(), now);
                 actor.wake(now);
+                self.watchdog.end();
                 self.timers.set(key, actor.next_deadline().map(|at| at.max(now.plus(1))));
             }
         }

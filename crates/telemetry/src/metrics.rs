@@ -49,6 +49,7 @@ pub struct Metrics {
     cell_isolates: BoundUpDownCounter<i64>,
     cell_isolate_starts: Counters<Outcome>,
     cell_isolate_resets: Counter<u64>,
+    thread_stalls: BoundCounter<u64>,
     restores: Counters2<RestoreSource, Outcome>,
     restore_bytes: BoundCounter<u64>,
     restore_files: BoundCounter<u64>,
@@ -110,6 +111,7 @@ impl Metrics {
             cell_isolates: level(&names::CELL_ISOLATES),
             cell_isolate_starts: Counters::new(meter, &names::CELL_ISOLATE_STARTS),
             cell_isolate_resets: counter(meter, &names::CELL_ISOLATE_RESETS),
+            thread_stalls: one(&names::THREAD_STALLS),
             restores: Counters2::new(meter, &names::RESTORES),
             restore_bytes: one(&names::RESTORE_BYTES),
             restore_files: one(&names::RESTORE_FILES),
@@ -245,6 +247,11 @@ impl Metrics {
     /// An isolate of a Durable Object could not go on.
     pub fn cell_isolate_reset(&self, cause: &'static str) {
         self.cell_isolate_resets.add(1, &[KeyValue::new("cause", cause)]);
+    }
+
+    /// A turn of a cell holds its thread.
+    pub fn thread_stalled(&self) {
+        self.thread_stalls.add(1);
     }
 
     /// A restore has ended: `bytes` and `files` count what was read from the bucket.

@@ -129,6 +129,8 @@ metrics! {
         "Starts of an isolate for a Durable Object.";
     CELL_ISOLATE_RESETS: Kind::Counter, "holdfast.cellnode.isolates.resets.count", "{reset}", ["cause"],
         "Isolates of Durable Objects that could not go on, by cause.";
+    THREAD_STALLS: Kind::Counter, "holdfast.cellnode.threads.stalls.count", "{stall}", [],
+        "Turns of a cell that held its thread for more than 2 s; the log names the cell.";
     LOG_RETAINED: Kind::UpDown, "holdfast.cellnode.log.retained.bytes", "By", [],
         "Bytes of frames in the memory of sessions that the bucket does not store yet.";
     LOG_BUNDLES: Kind::Counter, "holdfast.cellnode.log.bundles.count", "{bundle}", ["outcome"],

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use holdfast_core::gate::{FailCause, GateEvent};
-use holdfast_rpc::CallError;
+use holdfast_core::gate::GateEvent;
+use holdfast_rpc::{CallError, ThrownError};
 use holdfast_types::{Position, Txid};
 
+use super::super::event::ReplySender;
 use super::super::worker::Job;
 use super::super::{EventReply, Resident};
 use super::Actor;
@@ -87,7 +88,6 @@ impl Actor {
 
     fn answer(&mut self, event: EventId, answer: Answer, ticket: Txid) -> bool {
         let Some(reply) = self.open.take_reply(event) else { return false };
-        let position = Position { epoch: self.resident.epoch, txid: ticket };
         let (mut response, thrown) = match answer {
             Answer::Response(response) => (response, None),
             Answer::Thrown(thrown) => {
@@ -96,25 +96,37 @@ impl Actor {
                 (response, Some(thrown))
             }
         };
-        let len = match response.body_mut() {
+        if let ReplyBody::Stream(reader) = response.body_mut() {
+            let resident = Arc::clone(&self.resident);
+            reader.when_abandoned(move || cancel_at(&resident, event));
+        }
+        self.send_reply(reply, (response, thrown), ticket);
+        true
+    }
+
+    /// Sends an event's answer once its ticket is proved.
+    pub(super) fn send_reply(
+        &self,
+        reply: ReplySender,
+        (response, thrown): (http::Response<ReplyBody>, Option<Box<ThrownError>>),
+        ticket: Txid,
+    ) {
+        let position = Position { epoch: self.resident.epoch, txid: ticket };
+        let len = match response.body() {
             ReplyBody::Whole(body) => body.len(),
-            ReplyBody::Stream(reader) => {
-                let resident = Arc::clone(&self.resident);
-                reader.when_abandoned(move || cancel_at(&resident, event));
-                0
-            }
+            ReplyBody::Stream(_) => 0,
         };
         let held = self.node.answers.hold(len);
+        // The proof's time begins now: what the event waited for before is not the store's fault.
         self.resident.output(ticket, self.node.proof_deadline(), move |outcome| {
             let answer = match outcome {
                 Ok(()) => Ok(EventReply { response, thrown, position }),
-                Err(cause) => Err(unknown(cause)),
+                Err(cause) => Err(CallError::OutcomeUnknown { reason: cause.to_string() }),
             };
             // The caller may have gone; what the event wrote stands all the same.
             let _ = reply.send(answer);
             drop(held);
         });
-        true
     }
 
     fn start(&mut self, op: OpId, operation: Operation, ticket: Txid) -> bool {
@@ -145,8 +157,4 @@ impl Actor {
 /// Has an open event's handler told that its caller has gone.
 pub(crate) fn cancel_at(resident: &Arc<Resident>, event: EventId) {
     resident.send(Job::Cancel(Arc::clone(resident), event));
-}
-
-fn unknown(cause: FailCause) -> CallError {
-    CallError::OutcomeUnknown { reason: cause.to_string() }
 }

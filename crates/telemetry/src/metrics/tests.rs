@@ -31,6 +31,7 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.cell_isolates_changed(1);
     metrics.cell_isolate_start(Outcome::Ok);
     metrics.cell_isolate_reset("cpu_exceeded");
+    metrics.thread_stalled();
     metrics.restore(RestoreSource::Local, Outcome::Failed, 7, 3);
     metrics.wal_bytes_changed(4096);
     metrics.cells_owned_changed(2);
