@@ -27,6 +27,8 @@ mod turn;
 #[cfg(test)]
 mod drop_tests;
 #[cfg(test)]
+mod endings_tests;
+#[cfg(test)]
 mod events_tests;
 #[cfg(test)]
 mod limits_tests;
@@ -101,6 +103,12 @@ impl Isolate {
             events::end(ctx, event, ending)?;
             jobs.run(ctx)
         })
+    }
+
+    /// The event that started an operation and waits for it, while it does. None for what the application's modules started.
+    #[must_use]
+    pub fn event_of(&self, op: OpId) -> Option<EventId> {
+        self.host.ops.borrow().event_of(op)
     }
 
     /// When [`Isolate::wake`] is due next, on the monotonic clock.

@@ -41,8 +41,9 @@ export default function (native, internals) {
 
   function finish(event) {
     if (!underWay.delete(event.number)) return;
-    native.done(event.number);
     // A Durable Object goes on after its events; what a Worker leaves behind ends with its event.
+    if (native.className === undefined) internals.leaveBodiesOf?.(event);
+    native.done(event.number);
     if (native.className === undefined) {
       internals.clearTimersOf(event);
       internals.cancelAllOf(event);
@@ -68,6 +69,8 @@ export default function (native, internals) {
     const event = underWay.get(number);
     if (event === undefined) return;
     event.isLeft = true;
+    // What their sources give to `waitUntil` now is waited for.
+    internals.leaveBodiesOf?.(event);
     if (isForced || event.waits === 0) finish(event);
   };
 

@@ -1,6 +1,6 @@
 //! Operations: what the isolate waits for. JavaScript keeps the promise of each, this keeps its id and settles it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use rquickjs::function::Func;
 use rquickjs::{Array, Ctx, Exception, Function, IntoJs, Object, Result, TypedArray, Value};
@@ -29,7 +29,8 @@ fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
 /// The operations that wait.
 #[derive(Default)]
 pub(crate) struct Ops {
-    waiting: BTreeSet<OpId>,
+    /// Each with the event that it belongs to, where there is one.
+    waiting: BTreeMap<OpId, Option<EventId>>,
     started: u64,
 }
 
@@ -37,6 +38,11 @@ impl Ops {
     /// Whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
+    }
+
+    /// The event that an operation belongs to, while it waits.
+    pub(crate) fn event_of(&self, op: OpId) -> Option<EventId> {
+        self.waiting.get(&op).copied().flatten()
     }
 }
 
@@ -54,7 +60,7 @@ pub(crate) fn start(ctx: &Ctx<'_>, op_call: Op) -> Result<u64> {
     }
     ops.started += 1;
     let op = OpId::new(ops.started);
-    ops.waiting.insert(op);
+    ops.waiting.insert(op, host.event());
     host.emit(Effect::Start { op, op_call });
     Ok(op.get())
 }
@@ -62,7 +68,7 @@ pub(crate) fn start(ctx: &Ctx<'_>, op_call: Op) -> Result<u64> {
 fn cancel(ctx: Ctx<'_>, op: u64) {
     let host = host(&ctx);
     let op = OpId::new(op);
-    if host.ops.borrow_mut().waiting.remove(&op) {
+    if host.ops.borrow_mut().waiting.remove(&op).is_some() {
         host.emit(Effect::Cancel { op });
     }
 }
@@ -81,7 +87,7 @@ fn cancel_body(ctx: Ctx<'_>, body: u64) {
 
 /// Resolves or rejects the promise of an operation.
 pub(super) fn settle(ctx: &Ctx<'_>, op: OpId, answer: OpAnswer) -> Result<()> {
-    if !host(ctx).ops.borrow_mut().waiting.remove(&op) {
+    if host(ctx).ops.borrow_mut().waiting.remove(&op).is_none() {
         return Ok(());
     }
     let settle: Function<'_> = prelude::internals(ctx).get("settle")?;

@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 use super::{at, limits};
 use crate::effect::{
-    BrokenCause, Effect, EventCall, EventId, IncomingBody, IncomingRequest, JsError, Op, OpAnswer, OpId,
-    OutgoingBody, OutgoingResponse, Turn, TurnEnd,
+    BrokenCause, Effect, Ending, EventCall, EventId, IncomingBody, IncomingRequest, JsError, Op, OpAnswer,
+    OpId, OutgoingBody, OutgoingResponse, Turn, TurnEnd,
 };
 use crate::isolate::{Isolate, IsolateKind, Limits, Object, id_from_name};
 use crate::{Application, buffers, prelude};
@@ -109,6 +109,12 @@ impl World {
     /// Answers an operation.
     pub(crate) fn complete(&mut self, op: OpId, answer: OpAnswer) {
         let turn = self.isolate.complete(at(self.now_ms), op, answer);
+        self.take(turn);
+    }
+
+    /// Ends an event before it is done.
+    pub(crate) fn end(&mut self, event: EventId, ending: Ending) {
+        let turn = self.isolate.end_event(at(self.now_ms), event, ending);
         self.take(turn);
     }
 

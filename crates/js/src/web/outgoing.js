@@ -1,6 +1,8 @@
 // Bodies on their way out, and exchanges with servers.
 export default function (native, internals) {
   let bodies = 0;
+  // Those that leave in chunks, while they do.
+  const leaving = new Set();
 
   /**
    * Sends what `internals.takeBody` took: answers null, a string or bytes as they are, and the number of a stream for
@@ -12,26 +14,33 @@ export default function (native, internals) {
       return typeof content === 'string' ? content.toWellFormed() : content;
     }
     bodies += 1;
-    void pump(bodies, content, ended);
-    return bodies;
+    const { event } = internals.scope();
+    const body = { number: bodies, event, content, op: undefined, left: undefined };
+    leaving.add(body);
+    void pump(body, ended);
+    return body.number;
   };
 
-  async function pump(body, { read, cancel, length }, ended) {
+  async function pump(body, ended) {
+    const { number, content: { read, length } } = body;
     let sent = 0;
     try {
       for (let chunk; (chunk = await read()) !== undefined;) {
         if (chunk.length === 0) continue;
         sent += chunk.length;
         if (length !== undefined && sent > length) throw new TypeError(`The body has more than the ${length} bytes that it promised.`);
-        await write(body, chunk, cancel);
+        await write(body, chunk);
       }
+      if (body.left !== undefined) throw body.left;
       if (length !== undefined && sent < length) throw new TypeError(`The body has ${sent} of the ${length} bytes that it promised.`);
     } catch (error) {
-      native.abortBody(body, ...describe(error));
+      leaving.delete(body);
+      native.abortBody(number, ...describe(error));
       ended(error);
       return;
     }
-    native.endBody(body);
+    leaving.delete(body);
+    native.endBody(number);
     ended();
   }
 
@@ -44,14 +53,38 @@ export default function (native, internals) {
   }
 
   // Whoever reads may go away: then nobody pulls any more.
-  async function write(body, chunk, cancel) {
+  async function write(body, chunk) {
+    if (body.left !== undefined) throw body.left;
+    body.op = native.writeBody(body.number, chunk);
     try {
-      await internals.wait(native.writeBody(body, chunk));
+      await internals.wait(body.op);
     } catch (error) {
-      void Promise.resolve(cancel(error)).catch(() => {});
+      leave(body, error);
       throw error;
     }
+    body.op = undefined;
   }
+
+  // Tells the source of a body, once, that nobody reads it any more.
+  function leave(body, reason) {
+    if (body.left !== undefined) return;
+    body.left = reason;
+    void (async () => body.content.cancel(reason))().catch(() => {});
+  }
+
+  /** Nobody reads the bodies of an event any more: their sources are told so at once. */
+  internals.leaveBodiesOf = event => {
+    const left = [...leaving].filter(body => body.event === event);
+    if (left.length === 0) return;
+    const reason = new Error('The reader of the body has gone.');
+    internals.enter({ event, section: null }, () => {
+      for (const body of left) {
+        leaving.delete(body);
+        leave(body, reason);
+        if (body.op !== undefined) internals.cancel(body.op, reason);
+      }
+    });
+  };
 
   /** What a number or bytes from outside are as the body of an answer. */
   internals.incomingSource = (body) => (typeof body !== 'number' ? body : {
