@@ -74,6 +74,20 @@ label! {
 }
 
 label! {
+    /// What came of an event of the Worker.
+    WorkerOutcome("outcome") {
+        /// Its handler answered.
+        Answered = "answered",
+        /// Its handler threw.
+        Threw = "threw",
+        /// Its isolate broke, or did not start.
+        Broken = "broken",
+        /// It ended before there was an answer: the caller left, or its time was over.
+        Cancelled = "cancelled",
+    }
+}
+
+label! {
     /// How a cell was resolved to its owner.
     LookupResult("result") {
         /// From the cache.
@@ -257,6 +271,7 @@ mod tests {
         check::<StatusClass>();
         check::<BucketOperation>();
         check::<BucketOutcome>();
+        check::<WorkerOutcome>();
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use admin::{Readiness, serve_admin};
 pub use labels::{
     ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, Label, LookupResult, Outcome,
     ProofKind, ProofOutcome, RecoveryResult, RenewalOutcome, RequestOutcome, RestoreSource, Stage,
-    StatusClass,
+    StatusClass, WorkerOutcome,
 };
 pub use metered_bucket::MeteredBucket;
 pub use metrics::{InFlight, Metrics, metrics};

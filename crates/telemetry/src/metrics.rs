@@ -11,7 +11,7 @@ use opentelemetry::metrics::{
 use crate::labels::{
     ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, Label, LookupResult, Outcome,
     ProofKind, ProofOutcome, RecoveryResult, RenewalOutcome, RequestOutcome, RestoreSource, Stage,
-    StatusClass,
+    StatusClass, WorkerOutcome,
 };
 use crate::names::{self, Kind, Metric};
 use crate::pipeline;
@@ -27,6 +27,10 @@ pub struct Metrics {
     ingress_requests: Counters2<StatusClass, RequestOutcome>,
     ingress_duration: Histograms<StatusClass>,
     ingress_in_flight: BoundUpDownCounter<i64>,
+    worker_events: Counters<WorkerOutcome>,
+    worker_turn: BoundHistogram<f64>,
+    worker_isolates: BoundUpDownCounter<i64>,
+    worker_breaks: Counter<u64>,
     routing_lookups: Counters<LookupResult>,
     routing_retries: Counter<u64>,
     cellnode_requests: Counters<RequestOutcome>,
@@ -89,6 +93,10 @@ impl Metrics {
             ingress_requests: Counters2::new(meter, &names::INGRESS_REQUESTS),
             ingress_duration: Histograms::new(meter, &names::INGRESS_DURATION),
             ingress_in_flight: level(&names::INGRESS_IN_FLIGHT),
+            worker_events: Counters::new(meter, &names::WORKER_EVENTS),
+            worker_turn: spread(&names::WORKER_TURN),
+            worker_isolates: level(&names::WORKER_ISOLATES),
+            worker_breaks: counter(meter, &names::WORKER_BREAKS),
             routing_lookups: Counters::new(meter, &names::ROUTING_LOOKUPS),
             routing_retries: counter(meter, &names::ROUTING_RETRIES),
             cellnode_requests: Counters::new(meter, &names::CELLNODE_REQUESTS),
@@ -141,6 +149,26 @@ impl Metrics {
             bucket_operations: Counters2::new(meter, &names::BUCKET_OPERATIONS),
             bucket_duration: Histograms2::new(meter, &names::BUCKET_DURATION),
         }
+    }
+
+    /// An event of the Worker has ended.
+    pub fn worker_event(&self, outcome: WorkerOutcome) {
+        self.worker_events.of(outcome).add(1);
+    }
+
+    /// A thread of the Worker has done what it was told, with this much CPU time.
+    pub fn worker_turn(&self, cpu: Duration) {
+        self.worker_turn.record(cpu.as_secs_f64());
+    }
+
+    /// Isolates of the Worker were started, or dropped.
+    pub fn worker_isolates_changed(&self, delta: i64) {
+        self.worker_isolates.add(delta);
+    }
+
+    /// An isolate of the Worker broke.
+    pub fn worker_broke(&self, cause: &'static str) {
+        self.worker_breaks.add(1, &[KeyValue::new("cause", cause)]);
     }
 
     /// Answers began to wait for their proof, or have ended to.

@@ -73,6 +73,14 @@ metrics! {
         "From the request's head to the end of its response, at the public edge.";
     INGRESS_IN_FLIGHT: Kind::UpDown, "holdfast.ingress.requests.in_flight.count", "{request}", [],
         "Requests now inside the public edge.";
+    WORKER_EVENTS: Kind::Counter, "holdfast.ingress.worker.events.count", "{event}", ["outcome"],
+        "Events of the application's Worker, by what came of them.";
+    WORKER_TURN: Kind::Histogram(WAIT_SECONDS), "holdfast.ingress.worker.turns.seconds", "s", [],
+        "CPU time of one turn of a thread that runs the Worker; the sum is the CPU time of all its JavaScript.";
+    WORKER_ISOLATES: Kind::UpDown, "holdfast.ingress.worker.isolates.count", "{isolate}", [],
+        "Isolates of the Worker: one for each thread and version that has been asked for.";
+    WORKER_BREAKS: Kind::Counter, "holdfast.ingress.worker.breaks.count", "{break}", ["cause"],
+        "Isolates of the Worker that broke and were replaced: by cpu, memory, or another cause.";
     ROUTING_LOOKUPS: Kind::Counter, "holdfast.routing.lookups.count", "{lookup}", ["result"],
         "Resolutions of a cell to its owner: from the cache, from the bucket, or placed anew.";
     ROUTING_RETRIES: Kind::Counter, "holdfast.routing.retries.count", "{retry}", ["reason"],

@@ -1,6 +1,7 @@
 //! Trace context on the wire: `traceparent` and `tracestate` (W3C Trace Context) into and out of HTTP headers.
 
 use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
+use opentelemetry::trace::TraceContextExt as _;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
@@ -41,6 +42,14 @@ pub fn inject(span: &Span, headers: &mut http::HeaderMap) {
     TraceContextPropagator::new().inject_context(&span.context(), &mut HeadersMut(headers));
 }
 
+/// The id of the trace that `span` is a part of, 32 hex digits. None where traces are off.
+#[must_use]
+pub fn trace_id(span: &Span) -> Option<String> {
+    let context = span.context();
+    let context = context.span().span_context().clone();
+    context.is_valid().then(|| context.trace_id().to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +67,7 @@ mod tests {
             headers.insert("traceparent", PARENT.parse().unwrap());
             let span = tracing::info_span!("s");
             accept(&span, &headers);
+            assert_eq!(trace_id(&span).as_deref(), Some("0af7651916cd43dd8448eb211c80319c"));
             inject(&span, &mut headers);
             let sent = headers["traceparent"].to_str().unwrap();
             assert!(sent.starts_with("00-0af7651916cd43dd8448eb211c80319c-"), "{sent}");
@@ -73,5 +83,6 @@ mod tests {
         accept(&span, &headers);
         inject(&span, &mut headers);
         assert_eq!(headers["traceparent"], PARENT);
+        assert_eq!(trace_id(&span), None);
     }
 }

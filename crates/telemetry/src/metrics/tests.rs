@@ -11,6 +11,10 @@ fn touch_everything(metrics: &'static Metrics) {
     let elapsed = Duration::from_millis(3);
     metrics.ingress_request(http::StatusCode::OK, RequestOutcome::Answered, elapsed);
     drop(metrics.ingress_in_flight());
+    metrics.worker_event(WorkerOutcome::Threw);
+    metrics.worker_turn(elapsed);
+    metrics.worker_isolates_changed(1);
+    metrics.worker_broke("cpu");
     metrics.routing_lookup(LookupResult::Hit);
     metrics.routing_retry("not_owner");
     metrics.cellnode_request(RequestOutcome::Unknown, elapsed);
