@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use clap::{Args, Parser};
 use holdfast_bucket::BucketArgs;
+use holdfast_outbound::AddressRange;
 use holdfast_types::NodeName;
 use humantime::parse_duration;
 
 use crate::AuthMode;
+
+/// Threads of the Worker where nothing is said of it: more than that belongs into more processes.
+const WORKER_THREADS_MAX: usize = 8;
 
 /// The public edge: finds the owner of each cell and forwards requests to it.
 #[derive(Clone, Debug, Args)]
@@ -61,6 +65,17 @@ pub struct Config {
     /// Public connections at once; more wait in the kernel's queue.
     #[arg(long, env = "HOLDFAST_INGRESS_CONNECTIONS_MAX", default_value_t = 16_384)]
     pub connections_max: usize,
+    /// Threads that run the application's Worker. Default: as many as the machine has cores, and at most 8.
+    #[arg(long, env = "HOLDFAST_INGRESS_WORKER_THREADS", value_name = "COUNT",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub worker_threads: Option<u16>,
+    /// Addresses that the application may `fetch` from although they are not public, as `10.0.0.0/8`; may be given several
+    /// times. Everything on the network of this machine that is not listed stays out of the application's reach.
+    #[arg(long, env = "HOLDFAST_INGRESS_ALLOW_OUTBOUND", value_name = "CIDR", value_delimiter = ',')]
+    pub allow_outbound: Vec<AddressRange>,
+    /// Offer the application's objects at `/-/cells/<class>/<name>/`, to holders of a token for the cell.
+    #[arg(long, env = "HOLDFAST_INGRESS_DIRECT_CELLS", value_parser = clap::builder::BoolishValueParser::new())]
+    pub direct_cells: bool,
     /// How far the clocks of two machines may differ: a lease counts as over that long after its end. The same in all
     /// programs of a fleet.
     #[arg(long, env = "HOLDFAST_MAX_CLOCK_SKEW", default_value = "500ms", value_parser = parse_duration)]
@@ -74,8 +89,14 @@ pub struct Config {
 }
 
 impl Config {
-    /// The configuration of an ingress inside `holdfast dev`: no tokens, a free admin port on loopback, everything else
-    /// at its default.
+    /// Threads that run the Worker.
+    pub(crate) fn worker_threads(&self) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        self.worker_threads.map_or(cores.min(WORKER_THREADS_MAX), usize::from)
+    }
+
+    /// The configuration of an ingress inside `holdfast dev`: no tokens, a free admin port on loopback, objects at
+    /// `/-/cells/`, everything else at its default.
     #[must_use]
     pub fn embedded(bucket: BucketArgs, listen: String) -> Self {
         #[derive(Parser)]
@@ -85,7 +106,7 @@ impl Config {
         }
         let Defaults { config: defaults } = Defaults::parse_from(["ingress", "--bucket", "file:///"]);
         let admin_listen = "127.0.0.1:0".to_owned();
-        Self { bucket, listen, admin_listen, auth: AuthMode::None, ..defaults }
+        Self { bucket, listen, admin_listen, auth: AuthMode::None, direct_cells: true, ..defaults }
     }
 }
 
@@ -118,6 +139,7 @@ mod tests {
     fn the_embedded_configuration_is_the_default_one() {
         let config = Config::embedded(BucketArgs::at("file:///x"), "127.0.0.1:0".into());
         assert_eq!(config.auth, AuthMode::None);
+        assert!(config.direct_cells);
         assert_eq!((config.body_max, config.request_timeout), (16 << 20, Duration::from_secs(30)));
     }
 }

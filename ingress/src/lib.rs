@@ -1,8 +1,10 @@
-//! The public edge: HTTP/1.1 and HTTP/2 in, one call to a cell's owner out. It authorizes, bounds and forwards. It owns
-//! no cell, and it must never replay a request that may have run, nor end a broken answer cleanly.
+//! The public edge: HTTP/1.1 and HTTP/2 in; the deployed application's Worker, or one call to a cell's owner. It
+//! authorizes, bounds and forwards. It owns no cell, and it must never replay a request that may have run, nor end a
+//! broken answer cleanly.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod answer;
+mod application;
 mod auth;
 pub mod config;
 mod edge;
@@ -13,6 +15,7 @@ mod service;
 mod tls;
 mod tracked;
 mod upload;
+mod worker;
 
 pub use auth::AuthMode;
 pub use config::Config;

@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-use crate::edge::Edge;
+use crate::edge::{Client, Edge};
 
 /// Time for a client's TLS handshake, and for the head of its next request once that has begun.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -53,19 +53,20 @@ impl Listener {
                 () = &mut shutdown => break,
                 accepted = tcp.accept() => accepted,
             };
-            let stream = match accepted {
-                Ok((stream, _)) => stream,
+            let (stream, address) = match accepted {
+                Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             };
-            let (edge, http, tls, watcher) =
-                (Arc::clone(&edge), Arc::clone(&http), tls.clone(), graceful.watcher());
+            let client = Client { address: address.ip(), is_tls: tls.is_some() };
+            let (http, tls, watcher) = (Arc::clone(&http), tls.clone(), graceful.watcher());
+            let edge = Arc::clone(&edge);
             tokio::spawn(async move {
                 let _slot = slot;
-                connection(stream, edge, http, tls, watcher).await;
+                connection(stream, (edge, client), http, tls, watcher).await;
             });
         }
         drop(tcp);
@@ -76,6 +77,8 @@ impl Listener {
 }
 
 type Http = Builder<TokioExecutor>;
+/// Who answers, and whom.
+type Serves = (Arc<Edge>, Client);
 type Watcher = hyper_util::server::graceful::Watcher;
 
 fn http(header_max: u32) -> Http {
@@ -95,7 +98,7 @@ fn http(header_max: u32) -> Http {
 
 async fn connection(
     stream: TcpStream,
-    edge: Arc<Edge>,
+    edge: Serves,
     http: Arc<Http>,
     tls: Option<TlsAcceptor>,
     watcher: Watcher,
@@ -111,13 +114,13 @@ async fn connection(
     }
 }
 
-async fn serve<S>(stream: S, edge: Arc<Edge>, http: Arc<Http>, watcher: Watcher)
+async fn serve<S>(stream: S, (edge, client): Serves, http: Arc<Http>, watcher: Watcher)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(move |request| {
         let edge = Arc::clone(&edge);
-        async move { Ok::<_, Infallible>(edge.handle(request).await) }
+        async move { Ok::<_, Infallible>(edge.handle(request, client).await) }
     });
     let connection = http.serve_connection(TokioIo::new(stream), service).into_owned();
     if let Err(error) = watcher.watch(connection).await {

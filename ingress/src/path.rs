@@ -1,4 +1,4 @@
-//! What a path asks for. `/-/` is reserved; everything else belongs to applications, of which there are none yet.
+//! What a path asks for. `/-/` is reserved; everything else belongs to the deployed application.
 
 use holdfast_types::{CellName, CellNameError};
 use http::Method;
@@ -15,14 +15,18 @@ pub(crate) enum Target {
     Health,
     /// `/-/ready`.
     Ready,
-    /// A cell, and the path and query that it sees.
+    /// A database, and the path and query that it sees.
     Cell(CellName, PathAndQuery),
+    /// An object of a class of the application, by its name or its id, and the path and query that it sees.
+    Object(String, String, PathAndQuery),
+    /// Outside of `/-/`.
+    Application,
 }
 
 /// Why a path asks for nothing.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PathError {
-    /// Outside of `/-/`.
+    /// Outside of `/-/`, and nothing is deployed.
     #[error("no application is deployed here; the SQL API is at `/-/db/<name>/`")]
     NoApplication,
     /// Below `/-/`, and not one of ours.
@@ -41,7 +45,7 @@ pub(crate) enum PathError {
         allowed: &'static str,
     },
     /// The name decodes to no UTF-8.
-    #[error("the database's name is not valid UTF-8 after percent-decoding")]
+    #[error("the cell's name is not valid UTF-8 after percent-decoding")]
     NotUtf8,
     /// The name is not one.
     #[error(transparent)]
@@ -50,13 +54,12 @@ pub(crate) enum PathError {
 
 impl Target {
     pub(crate) fn parse(method: &Method, path: &PathAndQuery) -> Result<Self, PathError> {
-        let Some(reserved) = path.path().strip_prefix("/-/") else { return Err(PathError::NoApplication) };
+        let Some(reserved) = path.path().strip_prefix("/-/") else { return Ok(Self::Application) };
         if let Some(rest) = reserved.strip_prefix("db/") {
             return Self::parse_db(method, rest, path.query());
         }
         if let Some(rest) = reserved.strip_prefix("cells/") {
-            let class = rest.split('/').next().unwrap_or_default();
-            return Err(PathError::UnknownClass(class.chars().take(80).collect()));
+            return Self::parse_object(rest, path.query());
         }
         match reserved {
             "health" => reads(method).map(|()| Self::Health),
@@ -73,14 +76,35 @@ impl Target {
             "/query" | "/v2/pipeline" | "/v3/pipeline" | "/v3/cursor" => writes(method).map(|()| inner),
             _ => Err(PathError::NotFound),
         };
-        // Decoded once: `%252F` is a name with `%2F` in it. A slash in a name must be sent as `%2F`.
-        let name = percent_decode_str(name).decode_utf8().map_err(|_| PathError::NotUtf8)?;
-        let cell = CellName::new(DB_CLASS, &name)?;
-        let inner = inner?;
-        let path = query.map_or_else(|| inner.to_owned(), |query| format!("{inner}?{query}"));
-        let path = PathAndQuery::try_from(path).expect("a known path and a query that was one before");
-        Ok(Self::Cell(cell, path))
+        let cell = CellName::new(DB_CLASS, &decode(name)?)?;
+        Ok(Self::Cell(cell, join(inner?, query)))
     }
+
+    fn parse_object(rest: &str, query: Option<&str>) -> Result<Self, PathError> {
+        let (class, rest) = rest.split_once('/').unwrap_or((rest, ""));
+        let (name, inner) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
+        let (class, name) = (decode(class)?, decode(name)?);
+        if class == DB_CLASS || class.is_empty() || name.is_empty() {
+            return Err(PathError::unknown_class(&class));
+        }
+        Ok(Self::Object(class, name, join(inner, query)))
+    }
+}
+
+impl PathError {
+    pub(crate) fn unknown_class(class: &str) -> Self {
+        Self::UnknownClass(class.chars().take(80).collect())
+    }
+}
+
+/// Decoded once: `%252F` is a name with `%2F` in it. A slash in a name must be sent as `%2F`.
+fn decode(name: &str) -> Result<String, PathError> {
+    Ok(percent_decode_str(name).decode_utf8().map_err(|_| PathError::NotUtf8)?.into_owned())
+}
+
+fn join(path: &str, query: Option<&str>) -> PathAndQuery {
+    let path = query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+    PathAndQuery::try_from(path).expect("a part of a path and a query that were that before")
 }
 
 fn reads(method: &Method) -> Result<(), PathError> {
@@ -126,6 +150,16 @@ mod tests {
     }
 
     #[test]
+    fn an_object_sees_what_follows_its_name_byte_for_byte() {
+        let object = |name: &str, path| {
+            Ok(Target::Object("Room".into(), name.into(), PathAndQuery::from_static(path)))
+        };
+        assert_eq!(parse(Method::POST, "/-/cells/Room/a/b%2F//c?d=%20"), object("a", "/b%2F//c?d=%20"));
+        assert_eq!(parse(Method::GET, "/-/cells/Room/a%2Fb"), object("a/b", "/"));
+        assert_eq!(parse(Method::GET, "/-/cells/Room/a?x"), object("a", "/?x"));
+    }
+
+    #[test]
     fn a_bad_name_is_refused_with_its_reason() {
         assert!(matches!(parse(Method::GET, "/-/db/"), Err(PathError::Name(CellNameError::EmptyName(_)))));
         assert!(matches!(parse(Method::GET, "/-/db/a%00b"), Err(PathError::Name(CellNameError::Control(0)))));
@@ -136,11 +170,17 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_said_to_be_so() {
-        assert_eq!(parse(Method::GET, "/"), Err(PathError::NoApplication));
+        assert_eq!(parse(Method::PUT, "/"), Ok(Target::Application));
+        assert_eq!(parse(Method::GET, "/-x"), Ok(Target::Application));
         assert_eq!(parse(Method::GET, "/-/"), Err(PathError::NotFound));
         assert_eq!(parse(Method::POST, "/-/db/users/../other/query"), Err(PathError::NotFound));
         assert_eq!(parse(Method::GET, "/-/db/users/v3-protobuf"), Err(PathError::NotFound));
-        assert_eq!(parse(Method::POST, "/-/cells/Room/a/b"), Err(PathError::UnknownClass("Room".into())));
+        for (path, class) in
+            [("db/a", "db"), ("%64b/a/b", "db"), ("Room", "Room"), ("Room/", "Room"), ("", "")]
+        {
+            let path = format!("/-/cells/{path}");
+            assert_eq!(parse(Method::POST, &path), Err(PathError::UnknownClass(class.into())), "{path}");
+        }
         let wrong = Err(PathError::WrongMethod { allowed: "POST" });
         assert_eq!(parse(Method::GET, "/-/db/users/query"), wrong);
         let wrong = Err(PathError::WrongMethod { allowed: "GET, HEAD" });

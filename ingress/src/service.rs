@@ -2,13 +2,16 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use holdfast_bucket::probe::{ProbeVerdict, probe};
 use holdfast_bucket::{Bucket, Buckets};
+use holdfast_deploy::{Deployments, WatchOptions};
+use holdfast_js::Limits;
+use holdfast_outbound::{Outbound, OutboundOptions};
 use holdfast_routing::{Router, RouterOptions};
 use holdfast_rpc::tokens::TokenVerifier;
 use holdfast_rpc::{CellClient, ProcessIdentity, Role, identity};
@@ -17,14 +20,21 @@ use holdfast_telemetry::program::write_ready;
 use holdfast_types::SessionId;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinHandle;
 
 use crate::auth::{Auth, AuthMode, check_listener};
 use crate::edge::Edge;
 use crate::listen::Listener;
+use crate::worker::{Worker, WorkerOptions};
 use crate::{Config, tls};
 
 /// Time for the admin listener to end: scrapes are short.
 const ADMIN_END: Duration = Duration::from_secs(1);
+
+/// What `waitUntil` may take once an answer is out, as on Cloudflare.
+const AFTERWARDS: Duration = Duration::from_secs(30);
+/// Events under way on one thread of the Worker; beyond it 503.
+const EVENTS_MAX: usize = 1_024;
 
 /// How an ingress ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +86,8 @@ impl Service {
         prove_fit(&*buckets.records).await?;
         let is_draining = Arc::new(AtomicBool::new(false));
         let edge = Arc::new(edge(&config, &buckets, &is_draining).await?);
+        let worker = edge.worker.clone();
+        let following = follow(&buckets, &worker).await;
 
         let (stop_admin, admin_stopped) = oneshot::channel::<()>();
         let admin = tokio::spawn({
@@ -93,13 +105,21 @@ impl Service {
         }
         tracing::info!(name = %config.name, public = %addresses.public, admin = %addresses.admin, "ready");
 
+        let drain_began = OnceLock::new();
         let shutdown = async {
             shutdown.await;
+            let _ = drain_began.set(Instant::now());
             is_draining.store(true, Ordering::Release);
             tracing::info!(name = %config.name, "draining");
         };
         let Config { header_max, connections_max, drain_timeout, .. } = config;
         Listener { tcp, tls, header_max, connections_max, drain_timeout }.run(edge, shutdown).await;
+        // What answered events still wait for gets what is left of the drain's time.
+        let spent = drain_began.get().map_or(Duration::ZERO, Instant::elapsed);
+        if tokio::time::timeout(drain_timeout.saturating_sub(spent), worker.idle()).await.is_err() {
+            tracing::warn!("what the application gave to `waitUntil` did not end in time and is cut off");
+        }
+        following.abort();
         drop(stop_admin);
         // A scrape that hangs is no reason to stay.
         let _ = tokio::time::timeout(ADMIN_END, admin).await;
@@ -125,6 +145,17 @@ async fn prove_fit(bucket: &dyn Bucket) -> Result<()> {
     Ok(())
 }
 
+/// Runs what is deployed, from here on. What runs already does so when this returns, unless the bucket is slow.
+async fn follow(buckets: &Buckets, worker: &Worker) -> JoinHandle<()> {
+    let deployments = Deployments::new(Arc::clone(&buckets.records), Arc::clone(&buckets.bulk));
+    let (mut running, work) = deployments.follow(WatchOptions::default()).await;
+    worker.adopt_latest(&mut running).await;
+    let adopting = worker.clone().follow(running);
+    tokio::spawn(async move {
+        tokio::join!(work, adopting);
+    })
+}
+
 async fn edge(config: &Config, buckets: &Buckets, is_draining: &Arc<AtomicBool>) -> Result<Edge> {
     let mut session = [0; 16];
     getrandom::fill(&mut session).context("the machine has no randomness")?;
@@ -141,8 +172,21 @@ async fn edge(config: &Config, buckets: &Buckets, is_draining: &Arc<AtomicBool>)
         ..RouterOptions::default()
     };
     let (records, leases) = (Arc::clone(&buckets.records), Arc::clone(&buckets.leases));
+    let router = Router::with_lease_bucket(records, leases, CellClient::new(identity), options);
+    let allowed = OutboundOptions { allow: config.allow_outbound.clone(), ..OutboundOptions::default() };
+    let options = WorkerOptions {
+        threads: config.worker_threads(),
+        limits: Limits::default(),
+        request_timeout: config.request_timeout,
+        afterwards: AFTERWARDS,
+        events_max: EVENTS_MAX,
+    };
+    let outbound = Outbound::new(router.clone(), allowed)?;
+    let worker = Worker::start(options, &outbound).context("cannot start the threads of the Worker")?;
     Ok(Edge {
-        router: Router::with_lease_bucket(records, leases, CellClient::new(identity), options),
+        router,
+        worker,
+        direct_cells: config.direct_cells,
         auth,
         places: Arc::new(Semaphore::new(config.requests_max)),
         is_draining: Arc::clone(is_draining),

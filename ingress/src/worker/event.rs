@@ -1,0 +1,97 @@
+//! One event on its way through an isolate.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use holdfast_telemetry::WorkerOutcome;
+use holdfast_types::Millis;
+use http::Response;
+use tokio::sync::{Notify, oneshot};
+use tracing::Span;
+
+use super::WorkerError;
+use super::body::Outgoing;
+
+/// A place among the events of a thread.
+pub(super) struct Place {
+    load: Arc<AtomicUsize>,
+    idle: Arc<Notify>,
+}
+
+impl Place {
+    pub(super) fn take(load: &Arc<AtomicUsize>, idle: &Arc<Notify>) -> Self {
+        load.fetch_add(1, Ordering::AcqRel);
+        Self { load: Arc::clone(load), idle: Arc::clone(idle) }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.load.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.idle.notify_waiters();
+        }
+    }
+}
+
+/// An event that is under way.
+pub(super) struct Event {
+    answer: Option<oneshot::Sender<Result<Response<Outgoing>, WorkerError>>>,
+    pub(super) span: Span,
+    /// What the caller's `traceparent` says, where it says it.
+    traceparent: Option<String>,
+    trace: OnceCell<String>,
+    /// When it ends, whatever it waits for; set once its answer is out.
+    pub(super) over_at: Option<Millis>,
+    pub(super) outcome: WorkerOutcome,
+    _place: Place,
+}
+
+impl Event {
+    pub(super) fn new(
+        answer: oneshot::Sender<Result<Response<Outgoing>, WorkerError>>,
+        span: Span,
+        traceparent: Option<String>,
+        place: Place,
+    ) -> Self {
+        Self {
+            answer: Some(answer),
+            span,
+            traceparent,
+            trace: OnceCell::new(),
+            over_at: None,
+            outcome: WorkerOutcome::Cancelled,
+            _place: place,
+        }
+    }
+
+    /// Answers, if nobody did before. Gives false where nobody waits.
+    pub(super) fn answer(
+        &mut self,
+        answer: Result<Response<Outgoing>, WorkerError>,
+        outcome: WorkerOutcome,
+    ) -> bool {
+        let Some(waiter) = self.answer.take() else { return false };
+        self.outcome = outcome;
+        waiter.send(answer).is_ok()
+    }
+
+    /// Whether its answer has begun.
+    pub(super) fn is_answered(&self) -> bool {
+        self.answer.is_none()
+    }
+
+    /// The id of its trace, for log lines: the span's, the caller's, or one of its own.
+    pub(super) fn trace(&self) -> &str {
+        self.trace.get_or_init(|| {
+            holdfast_telemetry::trace_context::trace_id(&self.span)
+                .or_else(|| self.traceparent.as_deref()?.split('-').nth(1).map(ToOwned::to_owned))
+                .unwrap_or_else(|| {
+                    let mut bytes = [0; 16];
+                    // Only a name for log lines.
+                    let _ = getrandom::fill(&mut bytes);
+                    format!("{:032x}", u128::from_be_bytes(bytes))
+                })
+        })
+    }
+}

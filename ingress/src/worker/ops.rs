@@ -1,0 +1,125 @@
+//! What an isolate waits for, done on the runtime that does I/O.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use holdfast_js::{IncomingBodyId, JsError, OutgoingRequest};
+use holdfast_outbound::{ObjectTarget, Outbound, incoming_response, outgoing_request};
+use holdfast_rpc::Body;
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::message::Outcome;
+
+/// Longest result of a method of an object, in the clone format: as on Cloudflare.
+const RESULT_LEN_MAX: usize = 32 << 20;
+
+impl From<Result<Outcome, JsError>> for Outcome {
+    fn from(result: Result<Self, JsError>) -> Self {
+        result.unwrap_or_else(Self::Failed)
+    }
+}
+
+/// A request to a server.
+pub(super) async fn fetch(outbound: Outbound, request: OutgoingRequest, body: Body) -> Outcome {
+    let exchange = async {
+        let head = outgoing_request(&request)?;
+        let fetched = outbound.fetch(head.map(|()| body), request.redirect).await?;
+        let (parts, body) = fetched.response.into_parts();
+        let head = incoming_response(&parts, fetched.url, fetched.redirected);
+        Ok(Outcome::Response(Box::new(head), body))
+    };
+    exchange.await.into()
+}
+
+/// A request to an object's `fetch`.
+pub(super) async fn fetch_object(
+    outbound: Outbound,
+    target: ObjectTarget,
+    request: OutgoingRequest,
+    body: Body,
+    timeout: Duration,
+) -> Outcome {
+    let call = async {
+        let head = outgoing_request(&request)?;
+        let deadline = Instant::now() + timeout;
+        let reply = outbound.call_object(target, head.map(|()| body), None, deadline).await?;
+        let (parts, body) = reply.response.into_parts();
+        Ok(Outcome::Response(Box::new(incoming_response(&parts, request.url, false)), body))
+    };
+    call.await.into()
+}
+
+/// A call of an object's method.
+pub(super) async fn call_object(
+    outbound: Outbound,
+    target: ObjectTarget,
+    method: String,
+    args: Bytes,
+    timeout: Duration,
+) -> Outcome {
+    let call = async {
+        let mut request = Request::new(whole(args));
+        *request.method_mut() = Method::POST;
+        let deadline = Instant::now() + timeout;
+        let reply = outbound.call_object(target, request, Some(method), deadline).await?;
+        Ok(Outcome::Returned(reply.into_result(RESULT_LEN_MAX).await?))
+    };
+    call.await.into()
+}
+
+/// The next chunk of a body.
+pub(super) async fn read(id: IncomingBodyId, mut body: Body) -> Outcome {
+    loop {
+        match body.frame().await {
+            None => return Outcome::Read(id, None, body),
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) if !data.is_empty() => return Outcome::Read(id, Some(data), body),
+                // Trailers end here.
+                Ok(_) | Err(_) => {}
+            },
+            Some(Err(error)) => return Outcome::Failed(JsError::new(format!("the body broke: {error}"))),
+        }
+    }
+}
+
+/// The next chunk of a body where it is there already, or the body.
+pub(super) fn read_now(id: IncomingBodyId, mut body: Body) -> Result<Outcome, Body> {
+    match body.frame().now_or_never() {
+        None => Err(body),
+        Some(None) => Ok(Outcome::Read(id, None, body)),
+        Some(Some(Ok(frame))) => match frame.into_data() {
+            Ok(data) if !data.is_empty() => Ok(Outcome::Read(id, Some(data), body)),
+            Ok(_) | Err(_) => Err(body),
+        },
+        Some(Some(Err(error))) => Ok(Outcome::Failed(JsError::new(format!("the body broke: {error}")))),
+    }
+}
+
+/// Hands a chunk to its reader once that has room.
+pub(super) async fn write(sender: mpsc::Sender<Bytes>, chunk: Bytes) -> Outcome {
+    match sender.send(chunk).await {
+        Ok(()) => Outcome::Written,
+        Err(_) => reader_gone(),
+    }
+}
+
+/// Hands a chunk to its reader where that has room, or gives it back.
+pub(super) fn write_now(sender: &mpsc::Sender<Bytes>, chunk: Bytes) -> Result<Outcome, Bytes> {
+    match sender.try_send(chunk) {
+        Ok(()) => Ok(Outcome::Written),
+        Err(mpsc::error::TrySendError::Closed(_)) => Ok(reader_gone()),
+        Err(mpsc::error::TrySendError::Full(chunk)) => Err(chunk),
+    }
+}
+
+pub(super) fn reader_gone() -> Outcome {
+    Outcome::Failed(JsError::new("The reader of the body has gone."))
+}
+
+pub(super) fn whole(bytes: Bytes) -> Body {
+    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
+}

@@ -1,0 +1,399 @@
+//! One isolate of the Worker, and everything that is under way in it: events, operations, bodies.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use holdfast_js::{
+    Application, BrokenCause, Effect, Ending, EventCall, EventId, IncomingBody, IncomingBodyId, Isolate,
+    IsolateKind, JsError, Op, OpAnswer, OpId, OutgoingBody, OutgoingBodyId, OutgoingCall, OutgoingResponse,
+    StartError, Turn, TurnEnd,
+};
+use holdfast_outbound::{ObjectTarget, outgoing_response};
+use holdfast_rpc::Body;
+use holdfast_telemetry::{WorkerOutcome, metrics};
+use holdfast_types::Millis;
+use http_body::Body as _;
+use http_body_util::{BodyExt as _, Empty};
+use tokio::task::AbortHandle;
+use tracing::{Instrument as _, Span};
+
+use super::body::{Outgoing, Sink};
+use super::event::Event;
+use super::message::{Message, NewEvent, Outcome};
+use super::thread::{Clock, Thread};
+use super::{WorkerError, log, ops};
+
+/// What a read is told of a body that is gone.
+const CANCELLED: &str = "The body has been cancelled.";
+
+/// An operation that is under way.
+struct Running {
+    task: Option<AbortHandle>,
+    /// The event that waits for it, where one does.
+    event: Option<EventId>,
+    /// The body that it reads, and has meanwhile.
+    reads: Option<IncomingBodyId>,
+}
+
+/// A body that comes in.
+struct Upload {
+    body: Body,
+    /// With it the body goes.
+    event: Option<EventId>,
+}
+
+/// An isolate and what it does.
+pub(super) struct Slot {
+    number: u64,
+    pub(super) code: Arc<Application>,
+    isolate: Isolate,
+    events: HashMap<EventId, Event>,
+    ops: HashMap<OpId, Running>,
+    incoming: HashMap<IncomingBodyId, Upload>,
+    outgoing: HashMap<OutgoingBodyId, Sink>,
+    bodies: u64,
+    thread: Thread,
+}
+
+impl Slot {
+    /// Starts an isolate.
+    pub(super) fn start(number: u64, code: Arc<Application>, thread: &Thread) -> Result<Self, StartError> {
+        let isolate =
+            Isolate::new(&code, IsolateKind::Worker, thread.context.options.limits, thread.clock.now())?;
+        metrics().worker_isolates_changed(1);
+        Ok(Self {
+            number,
+            code,
+            isolate,
+            events: HashMap::new(),
+            ops: HashMap::new(),
+            incoming: HashMap::new(),
+            outgoing: HashMap::new(),
+            bodies: 0,
+            thread: thread.clone(),
+        })
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.thread.clock
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.events.is_empty() && self.isolate.is_idle()
+    }
+
+    pub(super) fn has_event(&self, event: EventId) -> bool {
+        self.events.contains_key(&event)
+    }
+
+    /// When something is due.
+    pub(super) fn next_deadline(&self) -> Option<Millis> {
+        let events = self.events.values().filter_map(|event| event.over_at);
+        events.chain(self.isolate.next_deadline()).min()
+    }
+
+    /// Begins an event.
+    pub(super) fn begin(&mut self, event: NewEvent) -> Result<(), BrokenCause> {
+        let NewEvent { code: _, number, mut request, body, span, answer, place } = event;
+        let traceparent = request.headers.get("traceparent").and_then(|value| value.to_str().ok());
+        let traceparent = traceparent.map(ToOwned::to_owned);
+        request.body = self.receive(body, Some(number));
+        self.events.insert(number, Event::new(answer, span, traceparent, place));
+        let turn = self.isolate.dispatch(self.clock().now(), number, EventCall::Fetch(request));
+        self.apply(turn)
+    }
+
+    /// Takes the end of an operation.
+    pub(super) fn done(&mut self, op: OpId, outcome: Outcome) -> Result<(), BrokenCause> {
+        let Some(running) = self.ops.remove(&op) else { return Ok(()) };
+        let answer = match outcome {
+            Outcome::Response(mut head, body) => {
+                head.body = self.receive(body, running.event);
+                OpAnswer::Response(*head)
+            }
+            Outcome::Returned(bytes) => OpAnswer::Returned(bytes),
+            Outcome::Read(id, chunk, body) => {
+                if chunk.is_some() && running.reads.is_some() {
+                    self.incoming.insert(id, Upload { body, event: running.event });
+                }
+                OpAnswer::Chunk(chunk)
+            }
+            Outcome::Written => OpAnswer::Written,
+            Outcome::Failed(error) => OpAnswer::Failed(error),
+        };
+        let turn = self.isolate.complete(self.clock().now(), op, answer);
+        self.apply(turn)
+    }
+
+    /// Nobody waits for the event's answer any more.
+    pub(super) fn gone(&mut self, event: EventId) -> Result<(), BrokenCause> {
+        self.answered(event);
+        self.end_event(event, Ending::CallerGone)
+    }
+
+    fn end_event(&mut self, event: EventId, ending: Ending) -> Result<(), BrokenCause> {
+        let turn = self.isolate.end_event(self.clock().now(), event, ending);
+        self.apply(turn)
+    }
+
+    /// Does what is due.
+    pub(super) fn wake(&mut self) -> Result<(), BrokenCause> {
+        let now = self.clock().now();
+        if self.isolate.next_deadline().is_some_and(|due| due <= now.monotonic) {
+            let turn = self.isolate.wake(now);
+            self.apply(turn)?;
+        }
+        let is_over = |event: &Event| event.over_at.is_some_and(|at| at <= now.monotonic);
+        let over: Vec<EventId> =
+            self.events.iter().filter(|(_, event)| is_over(event)).map(|(event, _)| *event).collect();
+        over.into_iter().try_for_each(|event| {
+            if let Some(event) = self.events.get_mut(&event) {
+                event.over_at = None;
+            }
+            self.end_event(event, Ending::TimeOver)
+        })
+    }
+
+    /// Fails whatever is under way: the isolate is broken.
+    pub(super) fn fail(mut self, cause: &BrokenCause) {
+        log::broken(self.code.version(), self.events.len(), cause);
+        metrics().worker_broke(match cause {
+            BrokenCause::CpuExceeded => "cpu",
+            BrokenCause::MemoryExceeded => "memory",
+            _ => "other",
+        });
+        for event in self.events.values_mut() {
+            event.answer(Err(WorkerError::Broken(cause.clone())), WorkerOutcome::Broken);
+        }
+    }
+
+    /// Takes a body in, if there is one.
+    fn receive(&mut self, body: Body, event: Option<EventId>) -> IncomingBody {
+        if body.is_end_stream() {
+            return IncomingBody::None;
+        }
+        self.bodies += 1;
+        let id = IncomingBodyId::new(self.bodies);
+        self.incoming.insert(id, Upload { body, event });
+        IncomingBody::Stream(id)
+    }
+
+    /// Does what a turn asks for.
+    fn apply(&mut self, turn: Turn) -> Result<(), BrokenCause> {
+        let Turn { effects, end } = turn;
+        for effect in effects {
+            self.execute(effect);
+        }
+        match end {
+            TurnEnd::Ok => Ok(()),
+            TurnEnd::Broken(cause) => Err(cause),
+        }
+    }
+
+    fn execute(&mut self, effect: Effect) {
+        match effect {
+            Effect::Respond { event, response } => self.respond(event, response),
+            // Only methods return, and nobody calls one of the Worker from outside.
+            Effect::Return { event: _, value: _ } => {}
+            Effect::Fail { event, error, pass_through: _ } => self.threw(event, &error),
+            Effect::Done { event } => self.event_over(event),
+            Effect::Start { op, op_call } => self.start_op(op, op_call),
+            Effect::Cancel { op } => {
+                if let Some(Running { task: Some(task), .. }) = self.ops.remove(&op) {
+                    task.abort();
+                }
+            }
+            Effect::EndBody { body } => self.end_body(body, Ok(())),
+            Effect::AbortBody { body, error } => self.end_body(body, Err(error.to_string())),
+            Effect::CancelBody { body } => self.cancel_body(body),
+            Effect::Log { event, level, text } => {
+                let event = event.and_then(|event| self.events.get(&event));
+                log::line(self.code.version(), event, level, &text);
+            }
+        }
+    }
+
+    fn respond(&mut self, number: EventId, response: OutgoingResponse) {
+        let head = outgoing_response(&response);
+        let body = self.send(response.body.clone(), Some(number));
+        let is_out = match &response.body {
+            OutgoingBody::Stream(id) => !self.outgoing.contains_key(id),
+            OutgoingBody::None | OutgoingBody::Whole(_) => true,
+        };
+        let Some(event) = self.events.get_mut(&number) else { return };
+        match head {
+            Ok(head) => {
+                // Where nobody waits the body is dropped, and its source is told when it writes.
+                event.answer(Ok(head.map(|()| body)), WorkerOutcome::Answered);
+            }
+            Err(error) => {
+                log::exception(self.code.version(), event, &error);
+                event.answer(Err(WorkerError::Threw), WorkerOutcome::Threw);
+            }
+        }
+        if is_out {
+            self.answered(number);
+        }
+    }
+
+    fn threw(&mut self, number: EventId, error: &JsError) {
+        let Some(event) = self.events.get_mut(&number) else { return };
+        log::exception(self.code.version(), event, error);
+        event.answer(Err(WorkerError::Threw), WorkerOutcome::Threw);
+        self.answered(number);
+    }
+
+    /// All of the event's answer is out: from here on its time is limited.
+    fn answered(&mut self, event: EventId) {
+        let over_at = self.clock().now().monotonic.plus(self.thread.context.options.afterwards_ms());
+        if let Some(event) = self.events.get_mut(&event) {
+            event.over_at.get_or_insert(over_at);
+        }
+    }
+
+    fn event_over(&mut self, number: EventId) {
+        let Some(mut event) = self.events.remove(&number) else { return };
+        self.incoming.retain(|_, upload| upload.event != Some(number));
+        if !event.is_answered() {
+            event.answer(Err(WorkerError::Ended), WorkerOutcome::Cancelled);
+        }
+        metrics().worker_event(event.outcome);
+    }
+
+    fn sink(&mut self, body: OutgoingBodyId) -> &mut Sink {
+        self.outgoing.entry(body).or_insert_with(Sink::new)
+    }
+
+    /// A body of the isolate's as its reader gets it.
+    fn send(&mut self, body: OutgoingBody, answers: Option<EventId>) -> Outgoing {
+        match body {
+            OutgoingBody::None => Outgoing::Whole(bytes::Bytes::new()),
+            OutgoingBody::Whole(bytes) => Outgoing::Whole(bytes),
+            OutgoingBody::Stream(id) => {
+                let sink = self.sink(id);
+                sink.answers = answers;
+                let download = sink.take_download().expect("the isolate hands a body out once");
+                if sink.is_over() {
+                    self.outgoing.remove(&id);
+                }
+                Outgoing::Stream(download)
+            }
+        }
+    }
+
+    fn send_upload(&mut self, body: OutgoingBody) -> Body {
+        match self.send(body, None) {
+            Outgoing::Whole(bytes) if bytes.is_empty() => {
+                Empty::new().map_err(|never| match never {}).boxed_unsync()
+            }
+            Outgoing::Whole(bytes) => ops::whole(bytes),
+            Outgoing::Stream(download) => download.boxed_unsync(),
+        }
+    }
+
+    fn end_body(&mut self, body: OutgoingBodyId, end: Result<(), String>) {
+        let sink = self.sink(body);
+        sink.end(end);
+        let answers = sink.answers;
+        if sink.is_over() {
+            self.outgoing.remove(&body);
+        }
+        if let Some(event) = answers {
+            self.answered(event);
+        }
+    }
+
+    fn cancel_body(&mut self, body: IncomingBodyId) {
+        self.incoming.remove(&body);
+        let reader = self.ops.iter_mut().find(|(_, running)| running.reads == Some(body));
+        let Some((&op, running)) = reader else { return };
+        running.reads = None;
+        if let Some(task) = running.task.take() {
+            task.abort();
+            self.post(op, Outcome::Failed(JsError::new(CANCELLED)));
+        }
+    }
+
+    fn start_op(&mut self, op: OpId, op_call: Op) {
+        let event = self.isolate.event_of(op);
+        let span =
+            event.and_then(|event| self.events.get(&event)).map_or_else(Span::none, |e| e.span.clone());
+        let reads = match &op_call {
+            Op::ReadBody { body } => Some(*body),
+            Op::Fetch(_) | Op::CallObject { .. } | Op::WriteBody { .. } => None,
+        };
+        let outbound = self.thread.context.outbound.clone();
+        let timeout = self.thread.context.options.request_timeout;
+        let task = match op_call {
+            Op::Fetch(mut request) => {
+                let body = self.send_upload(std::mem::replace(&mut request.body, OutgoingBody::None));
+                Some(self.spawn(op, span, ops::fetch(outbound, request, body)))
+            }
+            Op::CallObject { class, id, name, call } => {
+                let target = ObjectTarget { class, id, name };
+                Some(match call {
+                    OutgoingCall::Fetch(mut request) => {
+                        let body = self.send_upload(std::mem::replace(&mut request.body, OutgoingBody::None));
+                        self.spawn(op, span, ops::fetch_object(outbound, target, request, body, timeout))
+                    }
+                    OutgoingCall::Rpc { method, args } => {
+                        self.spawn(op, span, ops::call_object(outbound, target, method, args, timeout))
+                    }
+                })
+            }
+            Op::ReadBody { body: id } => {
+                match self.incoming.remove(&id).map(|upload| ops::read_now(id, upload.body)) {
+                    None => self.post(op, Outcome::Failed(JsError::new(CANCELLED))),
+                    Some(Ok(outcome)) => self.post(op, outcome),
+                    Some(Err(body)) => Some(self.spawn(op, span, ops::read(id, body))),
+                }
+            }
+            Op::WriteBody { body, chunk } => {
+                let sender = self.outgoing.get(&body).and_then(Sink::sender).cloned();
+                match sender.map(|sender| ops::write_now(&sender, chunk).map_err(|chunk| (sender, chunk))) {
+                    None => self.post(op, ops::reader_gone()),
+                    Some(Ok(outcome)) => self.post(op, outcome),
+                    Some(Err((sender, chunk))) => Some(self.spawn(op, span, ops::write(sender, chunk))),
+                }
+            }
+        };
+        self.ops.insert(op, Running { task, event, reads });
+    }
+
+    /// Ends an operation at once, behind what the thread was told before: others have their turn first.
+    fn post(&self, op: OpId, outcome: Outcome) -> Option<AbortHandle> {
+        self.thread.post.send(Message::Done { slot: self.number, op, outcome });
+        None
+    }
+
+    fn spawn(
+        &self,
+        op: OpId,
+        span: Span,
+        work: impl Future<Output = Outcome> + Send + 'static,
+    ) -> AbortHandle {
+        let (post, slot) = (self.thread.post.clone(), self.number);
+        let work = async move {
+            let outcome = work.await;
+            post.send(Message::Done { slot, op, outcome });
+        };
+        self.thread.context.runtime.spawn(work.instrument(span)).abort_handle()
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        metrics().worker_isolates_changed(-1);
+        for running in self.ops.values().filter_map(|running| running.task.as_ref()) {
+            running.abort();
+        }
+        for event in self.events.values() {
+            metrics().worker_event(event.outcome);
+        }
+    }
+}
