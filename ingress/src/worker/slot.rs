@@ -1,6 +1,6 @@
 //! One isolate of the Worker, and everything that is under way in it: events, operations, bodies.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use holdfast_js::{
@@ -48,6 +48,8 @@ pub(super) struct Slot {
     pub(super) code: Arc<Application>,
     isolate: Isolate,
     events: HashMap<EventId, Event>,
+    /// Events whose answer is out, and when they end, whatever they wait for.
+    ending: BTreeSet<(Millis, EventId)>,
     ops: HashMap<OpId, Running>,
     incoming: HashMap<IncomingBodyId, Upload>,
     outgoing: HashMap<OutgoingBodyId, Sink>,
@@ -66,6 +68,7 @@ impl Slot {
             code,
             isolate,
             events: HashMap::new(),
+            ending: BTreeSet::new(),
             ops: HashMap::new(),
             incoming: HashMap::new(),
             outgoing: HashMap::new(),
@@ -93,8 +96,8 @@ impl Slot {
 
     /// When something is due.
     pub(super) fn next_deadline(&self) -> Option<Millis> {
-        let events = self.events.values().filter_map(|event| event.over_at);
-        events.chain(self.isolate.next_deadline()).min()
+        let ending = self.ending.first().map(|(at, _)| *at);
+        ending.into_iter().chain(self.isolate.next_deadline()).min()
     }
 
     /// Begins an event.
@@ -148,15 +151,11 @@ impl Slot {
             let turn = self.isolate.wake(now);
             self.apply(turn)?;
         }
-        let is_over = |event: &Event| event.over_at.is_some_and(|at| at <= now.monotonic);
-        let over: Vec<EventId> =
-            self.events.iter().filter(|(_, event)| is_over(event)).map(|(event, _)| *event).collect();
-        over.into_iter().try_for_each(|event| {
-            if let Some(event) = self.events.get_mut(&event) {
-                event.over_at = None;
-            }
-            self.end_event(event, Ending::TimeOver)
-        })
+        while let Some((_, event)) = self.ending.first().copied().filter(|(at, _)| *at <= now.monotonic) {
+            self.ending.pop_first();
+            self.end_event(event, Ending::TimeOver)?;
+        }
+        Ok(())
     }
 
     /// Fails whatever is under way: the isolate is broken.
@@ -251,13 +250,18 @@ impl Slot {
     /// All of the event's answer is out: from here on its time is limited.
     fn answered(&mut self, event: EventId) {
         let over_at = self.clock().now().monotonic.plus(self.thread.context.options.afterwards_ms());
-        if let Some(event) = self.events.get_mut(&event) {
-            event.over_at.get_or_insert(over_at);
+        let Some(state) = self.events.get_mut(&event) else { return };
+        if state.over_at.is_none() {
+            state.over_at = Some(over_at);
+            self.ending.insert((over_at, event));
         }
     }
 
     fn event_over(&mut self, number: EventId) {
         let Some(mut event) = self.events.remove(&number) else { return };
+        if let Some(at) = event.over_at {
+            self.ending.remove(&(at, number));
+        }
         self.incoming.retain(|_, upload| upload.event != Some(number));
         if !event.is_answered() {
             event.answer(Err(WorkerError::Ended), WorkerOutcome::Cancelled);

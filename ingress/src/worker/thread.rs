@@ -1,5 +1,6 @@
 //! A thread that runs JavaScript: it takes one message after another, and enters the isolate that it is for.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -70,13 +71,28 @@ pub(super) fn start(number: usize, context: Context) -> io::Result<Post> {
     std::thread::Builder::new()
         .name(format!("worker-{number}"))
         .stack_size(STACK_LEN)
-        .spawn(move || Loop { thread, inbox, slots: Vec::new(), started: 0, current: None }.run())?;
+        .spawn(move || serve(&thread, &inbox))?;
     Ok(post)
 }
 
-struct Loop {
-    thread: Thread,
-    inbox: Receiver<Message>,
+/// Runs until it is told to stop. A panic is a fault of ours: the events of this thread fail, and it begins anew.
+fn serve(thread: &Thread, inbox: &Receiver<Message>) {
+    let mut started = 0;
+    loop {
+        let mut run = Loop { thread, inbox, slots: Vec::new(), started, current: None };
+        match catch_unwind(AssertUnwindSafe(|| run.run())) {
+            Ok(()) => return,
+            // The message of the panic is in the log already.
+            Err(_) => tracing::error!("a thread of the Worker panicked: its events fail, and it begins anew"),
+        }
+        // Answers to operations of the isolates before must not reach the new ones.
+        started = run.started;
+    }
+}
+
+struct Loop<'a> {
+    thread: &'a Thread,
+    inbox: &'a Receiver<Message>,
     slots: Vec<Slot>,
     /// Isolates so far.
     started: u64,
@@ -84,8 +100,8 @@ struct Loop {
     current: Option<Arc<Application>>,
 }
 
-impl Loop {
-    fn run(mut self) {
+impl Loop<'_> {
+    fn run(&mut self) {
         let mut used = cpu_time();
         loop {
             let message = match self.next() {
@@ -165,7 +181,7 @@ impl Loop {
             return Ok(index);
         }
         self.started += 1;
-        self.slots.push(Slot::start(self.started, Arc::clone(code), &self.thread)?);
+        self.slots.push(Slot::start(self.started, Arc::clone(code), self.thread)?);
         Ok(self.slots.len() - 1)
     }
 
