@@ -66,6 +66,8 @@ struct State {
     peers: HashMap<MemberId, FollowerPeer>,
     /// The gates were told of the proofs of every frame below.
     told_below: LogOffset,
+    /// The session is over: there are no links, and none begins.
+    is_over: bool,
 }
 
 impl std::fmt::Debug for NodeLog {
@@ -95,6 +97,7 @@ impl NodeLog {
                 frames: Frames::new(),
                 links: HashMap::new(),
                 peers: HashMap::new(),
+                is_over: false,
             }),
             limits,
             next: watch::Sender::new(start),
@@ -275,6 +278,9 @@ impl NodeLog {
         }
         // Only an adoption begins a link; whatever else was meant for one that has ended.
         let (Command::Adopt { .. }, Some(node)) = (command, self.node()) else { return };
+        if state.is_over {
+            return;
+        }
         let (commands, queue) = mpsc::unbounded_channel();
         // The queue is empty and its receiver here.
         let _ = commands.send(command);
@@ -316,6 +322,14 @@ impl NodeLog {
                 _ = ticks.tick() => self.on(NodeLogEvent::Tick),
             }
         }
+    }
+
+    /// Ends every link: the session is over, however it ended. The process may live on, with other nodes in it, and a
+    /// follower that drains waits for the streams of all sessions.
+    pub(crate) fn hang_up(&self) {
+        let mut state = self.lock();
+        state.is_over = true;
+        state.links.clear();
     }
 
     /// Closes the log in order, once every frame is covered.

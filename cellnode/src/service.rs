@@ -165,6 +165,7 @@ impl Service {
         };
         ticker.abort();
         log.abort();
+        node.log.hang_up();
         sweep.abort();
         following.abort();
         stop.send_replace(true);
