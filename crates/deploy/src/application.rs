@@ -155,6 +155,8 @@ mod tests {
         };
         let error = loaded("export default {\n", ModuleKind::Esm).application().unwrap_err().to_string();
         assert!(error.contains("extra.bin:2"), "{error}");
+        let error = loaded("/(?<a>)(?<a>)/;", ModuleKind::Esm).application().unwrap_err().to_string();
+        assert!(error.contains("duplicate group") && error.contains("at extra.bin"), "{error}");
         let error = loaded("\0asm", ModuleKind::Wasm).application().unwrap_err().to_string();
         assert!(error.contains("`extra.bin` is WebAssembly"), "{error}");
         assert!(loaded("\u{1}", ModuleKind::Data).application().is_ok());

@@ -11,7 +11,8 @@ use crate::{DeployError, Deployments, LANES, WRITE_DEADLINE_MS};
 impl Deployments {
     /// Uploads what the bucket lacks; the answer is how many blobs and bytes those were.
     pub(crate) async fn upload(&self, package: &Package) -> Result<(u64, u64), DeployError> {
-        let uploads = package.blobs().iter().map(|(hash, bytes)| self.upload_one(hash, bytes.clone()));
+        let blobs: Vec<_> = package.blobs().iter().map(|(hash, bytes)| (hash, bytes.clone())).collect();
+        let uploads = blobs.into_iter().map(|(hash, bytes)| self.upload_one(hash, bytes));
         let sent: Vec<u64> = stream::iter(uploads).buffer_unordered(LANES).try_collect().await?;
         let new = sent.iter().filter(|bytes| **bytes > 0).count() as u64;
         Ok((new, sent.iter().sum()))

@@ -91,12 +91,19 @@ impl Deployments {
         Ok(read)
     }
 
-    /// Makes a version the one that runs. What was read must still stand.
-    pub(crate) async fn switch(&self, read: Read, to: VersionId) -> Result<CurrentRecord, DeployError> {
+    /// Makes a version the one that runs. What was read must still stand. The answer is the version before it, and whether
+    /// another one ran. The same version again writes nothing: nodes would take it up anew, and what a rollback goes back
+    /// to would be the same version. A prune meanwhile does no harm then, because it keeps what runs.
+    pub(crate) async fn switch(
+        &self,
+        read: Read,
+        to: VersionId,
+    ) -> Result<(Option<VersionId>, bool), DeployError> {
         let before = read.record.as_ref();
-        let current = before.and_then(|record| record.current);
-        // The same version again keeps what a rollback goes back to.
-        let previous = if current == Some(to) { before.and_then(|record| record.previous) } else { current };
+        let previous = before.and_then(|record| record.current);
+        if previous == Some(to) {
+            return Ok((before.and_then(|record| record.previous), false));
+        }
         let record = CurrentRecord {
             version: CurrentRecord::VERSION,
             write_id: fresh_write_id()?,
@@ -106,7 +113,7 @@ impl Deployments {
             prune: None,
         };
         self.swap(read, &record).await?;
-        Ok(record)
+        Ok((previous, true))
     }
 
     pub(crate) async fn swap(&self, read: Read, record: &CurrentRecord) -> Result<(), DeployError> {

@@ -14,8 +14,10 @@ use crate::{DeployError, Deployments, VersionName, WRITE_DEADLINE_MS, fresh_writ
 pub struct Published {
     /// What runs now.
     pub id: VersionId,
-    /// What ran before.
+    /// What ran before it, and what a rollback goes back to.
     pub previous: Option<VersionId>,
+    /// Whether another version ran until now. If not, nothing was written but what had been missing.
+    pub changed: bool,
     /// Blobs that were uploaded.
     pub new_blobs: u64,
     /// Their bytes.
@@ -33,8 +35,8 @@ impl Deployments {
         self.check_names(package).await?;
         let (new_blobs, new_bytes) = self.upload(package).await?;
         let id = self.create_version(package, message).await?;
-        let record = self.switch(read, id).await?;
-        Ok(Published { id, previous: record.previous, new_blobs, new_bytes })
+        let (previous, changed) = self.switch(read, id).await?;
+        Ok(Published { id, previous, changed, new_blobs, new_bytes })
     }
 
     /// Makes an earlier version the one that runs: the one before, unless one is named. It is loaded first, so that one
@@ -50,8 +52,8 @@ impl Deployments {
             None => record.previous.ok_or(DeployError::NoPrevious)?,
         };
         self.load(id).await?;
-        let record = self.switch(read, id).await?;
-        Ok(Published { id, previous: record.previous, new_blobs: 0, new_bytes: 0 })
+        let (previous, changed) = self.switch(read, id).await?;
+        Ok(Published { id, previous, changed, new_blobs: 0, new_bytes: 0 })
     }
 
     async fn check_names(&self, package: &Package) -> Result<(), DeployError> {

@@ -71,6 +71,7 @@ async fn a_version_is_published_loaded_and_rolled_back() {
     assert_eq!((second.previous, second.new_blobs), (Some(first.id), 1));
     let again = deployments.publish(&package("2"), "two again").await.unwrap();
     assert_eq!((again.id, again.previous, again.new_blobs), (second.id, Some(first.id), 0));
+    assert_eq!((first.changed, second.changed, again.changed), (true, true, false));
     assert_eq!(deployments.load(second.id).await.unwrap().package, package("2"));
 
     let back = deployments.roll_back(None).await.unwrap();
@@ -201,7 +202,7 @@ async fn a_publisher_that_began_before_a_prune_does_not_switch() {
     publish(&deployments, "1").await;
     let read = deployments.read_unpruned().await.unwrap();
     deployments.prune(1).await.unwrap();
-    let id = package("1").manifest().id();
+    let id = package("2").manifest().id();
     assert!(matches!(deployments.switch(read, id).await, Err(DeployError::Changed { .. })));
 }
 
@@ -255,6 +256,8 @@ async fn a_watch_tells_each_new_version_and_passes_over_a_broken_one() {
     assert!(watch.look().await.is_none(), "the first goes on");
     bucket.put(&key, body).await.unwrap();
     assert_eq!(watch.next().await.id, second, "what was missing has come");
+    publish(&deployments, "2").await;
+    assert!(watch.look().await.is_none(), "the same again is nothing new");
 
     deployments.put_secret("TOKEN", "t").await.unwrap();
     let same = watch.next().await;

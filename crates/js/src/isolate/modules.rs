@@ -42,11 +42,23 @@ pub(crate) fn compile(code: &Application) -> std::result::Result<BTreeMap<String
             if source.kind == SourceKind::EsModule {
                 let text = std::str::from_utf8(&source.bytes).expect("`Application::new` checked it");
                 let bytecode = Bytecode::compile(&ctx, name, text).catch(&ctx);
-                compiled.insert(name.to_owned(), bytecode.map_err(|error| errors::of_caught(error))?);
+                compiled.insert(
+                    name.to_owned(),
+                    bytecode.map_err(|error| in_module(name, errors::of_caught(error)))?,
+                );
             }
         }
         Ok(compiled)
     })
+}
+
+/// The engine says of most errors where they are, and of those in regular expressions nothing.
+fn in_module(name: &str, mut error: JsError) -> JsError {
+    let stack = error.stack.get_or_insert_default();
+    if !stack.contains(name) {
+        *stack = format!("    at {name}");
+    }
+    error
 }
 
 struct AnyName;
