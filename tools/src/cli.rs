@@ -9,7 +9,7 @@ use holdfast_telemetry::program::causes;
 use holdfast_telemetry::{LogFormat, TelemetryOptions};
 
 use crate::output::Output;
-use crate::{bench, bucket, cell, dev, diagnose, log, node, token};
+use crate::{bench, bucket, cell, deploy, dev, diagnose, log, node, secret, token};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -28,8 +28,14 @@ struct Cli {
     /// Print JSON, for programs.
     #[arg(long, global = true, env = "HOLDFAST_JSON", value_parser = clap::builder::BoolishValueParser::new())]
     json: bool,
-    /// What is logged to stderr, as in RUST_LOG.
-    #[arg(long, global = true, env = "RUST_LOG", default_value = "warn", value_name = "FILTER")]
+    /// What is logged to stderr, as in RUST_LOG. `console` is what applications of `dev` log.
+    #[arg(
+        long,
+        global = true,
+        env = "RUST_LOG",
+        default_value = "warn,console=debug",
+        value_name = "FILTER"
+    )]
     log: String,
     /// Log lines: `pretty` for people, `json` for machines.
     #[arg(long, global = true, env = "HOLDFAST_LOG_FORMAT", default_value = "pretty", value_name = "FORMAT")]
@@ -40,8 +46,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a whole fleet in this process, for development: an ingress, nodes, and a bucket in a directory.
+    /// Run a whole fleet in this process, for development: an ingress, nodes, and a bucket in a directory; with a project's
+    /// folder, its application too, reloaded as it changes.
     Dev(dev::Dev),
+    /// Deploy the application in a folder: bundle it, check it, and make it the version that runs.
+    Deploy(deploy::Deploy),
+    /// Put, list and delete the application's secrets.
+    #[command(subcommand)]
+    Secret(secret::Secret),
     /// Check the bucket, the fleet's identity, and every node.
     Diagnose(diagnose::Diagnose),
     /// Look at cells, query, export and delete them.
@@ -98,6 +110,8 @@ async fn run(cli: Cli) -> Result<u8> {
     let output = Output::new(json);
     let result = match command {
         Command::Dev(dev) => dev.run(output).await,
+        Command::Deploy(deploy) => deploy.run(output).await.map(|()| 0),
+        Command::Secret(secret) => secret.run(output).await.map(|()| 0),
         Command::Diagnose(diagnose) => diagnose.run(output).await.map(|()| 0),
         Command::Cell(cell) => cell.run(output).await.map(|()| 0),
         Command::Node(node) => node.run(output).await.map(|()| 0),
@@ -178,6 +192,8 @@ mod tests {
             vec!["holdfast", "dev", "--lease-ttl", "100ms"],
             vec!["holdfast", "cell", "show", "users", "--bucket", "file:///x"],
             vec!["holdfast", "token", "create", "--cell", "*", "--bucket", "file:///x"],
+            vec!["holdfast", "deploy", "rollback", "xyz", "--bucket", "file:///x"],
+            vec!["holdfast", "secret", "put", "NAME", "value", "--bucket", "file:///x"],
         ] {
             assert!(Cli::try_parse_from(&bad).is_err(), "{bad:?}");
         }

@@ -1,18 +1,23 @@
-//! `holdfast dev`: a whole fleet in one process, for development. It says plainly that one machine's disk is all there is.
+//! `holdfast dev`: a whole fleet in one process, for development, and the application of a project's folder on it. It says
+//! plainly that one machine's disk is all there is.
+
+mod reload;
+mod watched;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use holdfast_cellnode::Exit;
 use holdfast_cellnode::config::parse_lease_ttl;
 use holdfast_telemetry::program::causes;
 use holdfast_types::NodeName;
 use serde_json::json;
 
-use crate::fleet::{Fleet, FleetOptions, NodeEnded};
+use crate::fleet::{Fleet, FleetOptions, Ground, NodeEnded};
 use crate::output::{Output, count};
 use crate::process::{Signals, raise_file_limit, take_signals, unless_again, write_ready};
+use reload::{Application, Reloader};
 
 /// Attempts to start a fenced node again: its old session may still be letting go of the directory.
 const RESTARTS: u32 = 20;
@@ -22,6 +27,9 @@ const RESTART_PAUSE: Duration = Duration::from_millis(500);
 /// Options of `dev`.
 #[derive(Debug, clap::Args)]
 pub struct Dev {
+    /// The folder of a project: its application is deployed, and again whenever its files change. Default: none, which
+    /// serves databases alone.
+    project: Option<PathBuf>,
     /// Nodes to run. More than one shows placement, drain and takeover.
     #[arg(long, env = "HOLDFAST_DEV_NODES", default_value_t = 1, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=32))]
@@ -31,8 +39,9 @@ pub struct Dev {
           value_parser = clap::value_parser!(u16).range(0..=8))]
     followers: u16,
     /// Everything is kept here: the bucket and the programs' data directories. Start again on it and all is there.
-    #[arg(long, env = "HOLDFAST_DEV_DIR", default_value = ".holdfast", value_name = "DIR")]
-    dir: PathBuf,
+    /// Default: `.holdfast`, in the project's folder where there is one.
+    #[arg(long, env = "HOLDFAST_DEV_DIR", value_name = "DIR")]
+    dir: Option<PathBuf>,
     /// Port on 127.0.0.1 of the HTTP API. 0 takes a free one.
     #[arg(long, env = "HOLDFAST_DEV_PORT", default_value_t = 8080, value_name = "P")]
     port: u16,
@@ -51,24 +60,49 @@ impl Dev {
         let mut signals = take_signals()?;
         raise_file_limit();
         let options = FleetOptions {
-            dir: self.dir.clone(),
+            dir: self.dir(),
             nodes: usize::from(self.nodes),
             followers: usize::from(self.followers),
             port: self.port,
             lease_ttl: Some(self.lease_ttl),
         };
-        let fleet = tokio::select! {
+        let (fleet, project) = tokio::select! {
             biased;
             // Nothing is served yet, so there is nothing to give up; leases end by themselves.
             () = signals.next() => return Ok(0),
-            fleet = Fleet::start(options) => fleet?,
+            started = self.start(options) => started?,
         };
-        let ready = ready(&fleet);
+        let (reloader, application) = project.unzip();
+        let application = application.flatten();
+        let ready = ready(&fleet, application.as_ref());
         if let Some(path) = &self.ready_file {
             write_ready(path, &ready)?;
         }
-        output.print(&ready, || banner(&fleet, started.elapsed()))?;
-        self.serve(fleet, &mut signals).await
+        let text = || banner(&fleet, self.project.is_some(), application.as_ref(), started.elapsed());
+        output.print(&ready, text)?;
+        let reloads = reloader.map(|reloader| tokio::spawn(reloader.run()));
+        let ended = self.serve(fleet, &mut signals).await;
+        if let Some(reloads) = reloads {
+            reloads.abort();
+        }
+        ended
+    }
+
+    fn dir(&self) -> PathBuf {
+        let beside = || self.project.clone().unwrap_or_default().join(".holdfast");
+        self.dir.clone().unwrap_or_else(beside)
+    }
+
+    /// The application first: the programs find it in the bucket when they start.
+    async fn start(&self, options: FleetOptions) -> Result<(Fleet, Option<(Reloader, Option<Application>)>)> {
+        let Some(dir) = &self.project else { return Ok((Fleet::start(options).await?, None)) };
+        // Nothing is made where there is no project.
+        if !dir.is_dir() {
+            bail!("`{}` is not a folder: name the folder of a project", dir.display());
+        }
+        let ground = Ground::take(&options).await?;
+        let project = Reloader::start(dir, &ground.bucket_url).await?;
+        Ok((Fleet::start_on(ground, options).await?, Some(project)))
     }
 
     async fn serve(&self, mut fleet: Fleet, signals: &mut Signals) -> Result<u8> {
@@ -114,7 +148,7 @@ async fn restart(fleet: &mut Fleet, name: &NodeName) -> Result<()> {
     }
 }
 
-fn ready(fleet: &Fleet) -> serde_json::Value {
+fn ready(fleet: &Fleet, application: Option<&Application>) -> serde_json::Value {
     let nodes = fleet.nodes.iter().map(|node| {
         let (internal, admin) = (node.addresses.internal.to_string(), node.addresses.admin.to_string());
         json!({ "node": node.name.to_string(), "internal": internal, "admin": admin })
@@ -125,25 +159,30 @@ fn ready(fleet: &Fleet) -> serde_json::Value {
         "url": fleet.url(),
         "bucket": fleet.bucket_url,
         "nodes": nodes.collect::<Vec<_>>(),
+        "application": application.map(|application| {
+            let Application { name, version } = application;
+            json!({ "name": name, "version": version })
+        }),
     })
 }
 
-fn banner(fleet: &Fleet, elapsed: Duration) -> String {
+fn banner(fleet: &Fleet, has_project: bool, application: Option<&Application>, elapsed: Duration) -> String {
     let (url, bucket) = (fleet.url(), &fleet.bucket_url);
     let nodes = count(u64::try_from(fleet.nodes.len()).unwrap_or(u64::MAX), "node");
-    let statements = [
-        r#"{"sql": "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)"}"#,
-        r#"{"sql": "INSERT INTO notes (text) VALUES (?)", "args": ["remember the milk"]}"#,
-        r#"{"sql": "SELECT * FROM notes"}"#,
-    ];
-    let curls: String =
-        statements.iter().map(|body| format!("  curl {url}/-/db/demo/query -d '{body}'\n")).collect();
+    let try_it = match application {
+        Some(Application { name, version }) => format!(
+            "`{name}` (version {version}) is at {url}/ and is reloaded when its files change. In another terminal:\n\
+             \n  curl {url}/\n"
+        ),
+        None if has_project => {
+            "The application does not run yet: see above; it is loaded when its files change.\n".into()
+        }
+        None => format!("In another terminal:\n\n{}", statements(&url)),
+    };
     format!(
         "holdfast dev is ready: {nodes} behind {url}, after {:.1} s\n\
          \n\
-         In another terminal:\n\
-         \n\
-         {curls}\
+         {try_it}\
          \n\
          The bucket, for the other commands:\n\
          \n  export HOLDFAST_BUCKET={bucket}\n\
@@ -152,4 +191,14 @@ fn banner(fleet: &Fleet, elapsed: Duration) -> String {
          Ctrl-C drains and stops; a second one stops at once.",
         elapsed.as_secs_f64()
     )
+}
+
+/// Lines that make a database and read it.
+fn statements(url: &str) -> String {
+    let statements = [
+        r#"{"sql": "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)"}"#,
+        r#"{"sql": "INSERT INTO notes (text) VALUES (?)", "args": ["remember the milk"]}"#,
+        r#"{"sql": "SELECT * FROM notes"}"#,
+    ];
+    statements.iter().map(|body| format!("  curl {url}/-/db/demo/query -d '{body}'\n")).collect()
 }

@@ -54,6 +54,26 @@ pub struct NodeEnded {
 /// How a follower of the fleet ended.
 type FollowerEnded = (FollowerName, Result<follower::Exit>);
 
+/// What a fleet stands on: its port was free, its directory is taken.
+#[derive(Debug)]
+pub struct Ground {
+    /// The embedded bucket.
+    pub bucket_url: String,
+    lock: File,
+}
+
+impl Ground {
+    /// Looks and takes.
+    ///
+    /// # Errors
+    /// A port in use and a directory in use are named as such.
+    pub async fn take(options: &FleetOptions) -> Result<Self> {
+        check_port(options.port).await?;
+        let lock = lock_directory(&options.dir)?;
+        Ok(Self { bucket_url: file_url(&options.dir.join("bucket"))?, lock })
+    }
+}
+
 /// A fleet that serves.
 #[derive(Debug)]
 pub struct Fleet {
@@ -79,9 +99,16 @@ impl Fleet {
     /// # Errors
     /// What keeps one of them from starting; a port in use and a directory in use are named as such.
     pub async fn start(options: FleetOptions) -> Result<Self> {
-        check_port(options.port).await?;
-        let lock = lock_directory(&options.dir)?;
-        let bucket_url = file_url(&options.dir.join("bucket"))?;
+        let ground = Ground::take(&options).await?;
+        Self::start_on(ground, options).await
+    }
+
+    /// As [`Fleet::start`], with the directory taken before.
+    ///
+    /// # Errors
+    /// As [`Fleet::start`].
+    pub async fn start_on(ground: Ground, options: FleetOptions) -> Result<Self> {
+        let Ground { bucket_url, lock } = ground;
         let (stop_followers, _) = watch::channel(false);
         let mut followers = JoinSet::new();
         for number in 1..=options.followers {

@@ -8,6 +8,7 @@ mod bench;
 mod bucket;
 mod cell;
 mod cli;
+mod deploy;
 mod dev;
 mod diagnose;
 mod fleet;
@@ -17,6 +18,8 @@ mod output;
 mod peers;
 mod process;
 mod progress;
+mod project;
+mod secret;
 mod token;
 
 fn main() -> std::process::ExitCode {

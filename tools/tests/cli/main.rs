@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod cells;
+mod deploy;
 mod dev;
 mod diagnose;
+mod reload;
 mod store;
 mod support;

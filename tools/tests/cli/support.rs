@@ -93,6 +93,11 @@ impl Dev {
         self.ready[field].as_str().unwrap()
     }
 
+    /// What it says of the application that it deployed.
+    pub fn application(&self) -> &Value {
+        &self.ready["application"]
+    }
+
     /// A command against this fleet.
     pub fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Said {
         let mut command = holdfast();

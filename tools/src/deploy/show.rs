@@ -1,0 +1,90 @@
+//! `deploy show`: what a version consists of.
+
+use anyhow::Result;
+use holdfast_deploy::{DeployError, Deployments, VersionName};
+use holdfast_records::{Binding, BindingEntry, Manifest, VersionRecord};
+use holdfast_types::VersionId;
+use serde_json::{Value, json};
+
+use super::list::state;
+use crate::output::{Output, Table, bytes, printable, span};
+use crate::peers;
+
+/// Longest value of a variable that is shown, in characters.
+const VALUE_LEN_MAX: usize = 60;
+
+/// Shows.
+pub async fn show(deployments: &Deployments, version: Option<VersionName>, output: Output) -> Result<()> {
+    let current = deployments.current().await?;
+    let id = match version {
+        Some(name) => deployments.find(&name).await?,
+        None => current.ok_or(DeployError::NothingDeployed)?.id,
+    };
+    let record = deployments.version(id).await?;
+    let state = state(id, current);
+    output.print(&to_json(id, state, &record), || to_text(id, state, &record))
+}
+
+fn to_json(id: VersionId, state: &str, record: &VersionRecord) -> Value {
+    let manifest = &record.manifest;
+    let modules = manifest.modules.iter().map(|module| {
+        json!({
+            "name": module.name, "kind": module.kind.as_str(), "bytes": module.content.bytes,
+            "sha256": module.content.sha256.to_string(),
+        })
+    });
+    let bindings = manifest.bindings.iter().map(|BindingEntry { name, binding }| match binding {
+        Binding::Text { value } => json!({ "name": name, "type": "text", "value": value }),
+        Binding::Json { value } => json!({ "name": name, "type": "json", "value": value }),
+        Binding::DurableObject { class } => json!({ "name": name, "type": "durable_object", "class": class }),
+    });
+    json!({
+        "version": id.to_string(), "state": state, "created_ms": record.created_ms.get(), "message": record.message,
+        "name": manifest.name, "entry": manifest.entry, "compatibility_date": manifest.compatibility_date,
+        "compatibility_flags": manifest.compatibility_flags, "classes": manifest.classes,
+        "modules": modules.collect::<Vec<_>>(), "bindings": bindings.collect::<Vec<_>>(),
+    })
+}
+
+fn to_text(id: VersionId, state: &str, record: &VersionRecord) -> String {
+    let Manifest { name, entry, compatibility_date, compatibility_flags, modules, bindings, .. } =
+        &record.manifest;
+    let state = match state {
+        "runs" => " (runs)",
+        "before" => " (ran before the one that runs)",
+        _ => "",
+    };
+    let age = span(peers::now().since(record.created_ms));
+    let mut text = format!("version   {id}{state}\nproject   {}\ncreated   {age} ago\n", printable(name));
+    if !record.message.is_empty() {
+        text += &format!("message   {}\n", printable(&record.message));
+    }
+    text += &format!("entry     {}\nfor       {compatibility_date}", printable(entry));
+    for flag in compatibility_flags {
+        text += &format!(", {}", printable(flag));
+    }
+    let mut table = Table::new(["MODULE", "KIND", "SIZE"]);
+    for module in modules {
+        table.row([&module.name, module.kind.as_str(), &bytes(module.content.bytes)]);
+    }
+    text += &format!("\n\n{table}");
+    if !bindings.is_empty() {
+        let mut table = Table::new(["BINDING", "WHAT", "VALUE"]);
+        for BindingEntry { name, binding } in bindings {
+            let (what, value) = match binding {
+                Binding::Text { value } => ("text", value),
+                Binding::Json { value } => ("json", value),
+                Binding::DurableObject { class } => ("Durable Objects", class),
+            };
+            table.row([name, what, &shortened(value)]);
+        }
+        text += &format!("\n{table}");
+    }
+    text
+}
+
+fn shortened(value: &str) -> String {
+    let mut chars = value.chars();
+    let short: String = chars.by_ref().take(VALUE_LEN_MAX).collect();
+    if chars.next().is_some() { format!("{short}…") } else { short }
+}
