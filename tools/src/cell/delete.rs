@@ -58,7 +58,7 @@ impl Delete {
             bail!("{error}. {}", by_hand(&cell_prefix(&cell)));
         }
         let (epoch, previous) = purge(&buckets, &cell).await?;
-        let objects = delete_objects(&buckets, &cell).await?;
+        let objects = delete_objects(&buckets, &cell, epoch).await?;
         let deleted = json!({ "cell": cell.to_string(), "epoch": epoch.get(), "objects": objects });
         let first = if previous == Previous::Purged {
             "was deleted before; what came later is gone, too"
@@ -219,20 +219,60 @@ async fn wake(client: &CellClient, peer: &Peer, cell: &CellName) -> Result<()> {
     }
 }
 
-/// Deletes everything below the cell's `ltx/`; the owner record stays, because it is what keeps late uploads out.
-async fn delete_objects(buckets: &Buckets, cell: &CellName) -> Result<u64> {
+/// Deletes everything of the epochs up to the purge's; the owner record stays, because it is what keeps late uploads out.
+/// Whoever wants the cell meanwhile has it anew, in a later epoch: that is the new cell's, and stays.
+async fn delete_objects(buckets: &Buckets, cell: &CellName, purged: Epoch) -> Result<u64> {
     let prefix = format!("{}ltx/", cell_prefix(cell));
     let spinner = progress::spinner("deleting objects");
-    let mut deleted = 0;
+    let (mut deleted, mut after) = (0, None);
     loop {
-        let page = buckets.bulk.list(&prefix, None, PAGE).await?;
-        if page.objects.is_empty() {
+        let page = buckets.bulk.list(&prefix, after.as_deref(), PAGE).await?;
+        let keys = page.objects.into_iter().map(|object| object.key);
+        let keys: Vec<String> = keys.filter(|key| !is_later(key, &prefix, purged)).collect();
+        if !keys.is_empty() {
+            buckets.bulk.delete_many(&keys).await.context("some objects are left; run this again")?;
+            deleted += u64::try_from(keys.len()).unwrap_or(u64::MAX);
+            spinner.set_message(format!("deleting objects: {deleted}"));
+        }
+        let Some(next) = page.next else {
             spinner.finish_and_clear();
             return Ok(deleted);
+        };
+        after = Some(next);
+    }
+}
+
+/// Whether an object is of a later epoch. What is of no epoch is nobody's.
+fn is_later(key: &str, prefix: &str, purged: Epoch) -> bool {
+    let epoch = key.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('e')?.split('/').next());
+    epoch.and_then(|hex| u64::from_str_radix(hex, 16).ok()).is_some_and(|epoch| epoch > purged.get())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use holdfast_bucket::{Bucket, MemoryBucket};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_later_epoch_has_stored_stays() {
+        let bucket: Arc<dyn Bucket> = Arc::new(MemoryBucket::new());
+        let buckets = Buckets { bulk: bucket.clone(), records: bucket.clone(), leases: bucket.clone() };
+        let cell = CellName::new("db", "a").unwrap();
+        let key = |epoch: u64, file: &str| format!("cells/db:a/ltx/e{epoch:016x}/{file}");
+        let old =
+            [key(1, "opener.json"), key(9, "0/1-1.ltx"), key(16, "opener.json"), "cells/db:a/ltx/x".into()];
+        let new = [key(17, "opener.json"), key(17, "0/1-1.ltx"), key(0x1_0000, "opener.json")];
+        let others = ["cells/db:a/own.json".to_owned(), "cells/db:ab/ltx/e1".to_owned()];
+        for key in old.iter().chain(&new).chain(&others) {
+            bucket.put(key, Bytes::new()).await.unwrap();
         }
-        let keys: Vec<String> = page.objects.into_iter().map(|object| object.key).collect();
-        buckets.bulk.delete_many(&keys).await.context("some objects are left; run this again")?;
-        deleted += u64::try_from(keys.len()).unwrap_or(u64::MAX);
-        spinner.set_message(format!("deleting objects: {deleted}"));
+        assert_eq!(delete_objects(&buckets, &cell, Epoch::new(16)).await.unwrap(), 4);
+        let left = bucket.list("", None, 100).await.unwrap().objects.into_iter().map(|object| object.key);
+        let mut expected: Vec<String> = new.into_iter().chain(others).collect();
+        expected.sort();
+        assert_eq!(left.collect::<Vec<_>>(), expected);
     }
 }
