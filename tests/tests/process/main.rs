@@ -9,6 +9,7 @@ mod chaos;
 mod clients;
 mod drain;
 mod ensembles;
+mod examples;
 mod fencing;
 mod follower_acks;
 mod full_disk;

@@ -1,5 +1,7 @@
 //! `dev` with a project: it is deployed at the start and as it changes; what is broken is told, and what ran goes on.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::deploy::Site;
@@ -26,8 +28,30 @@ fn running(dev: &Dev) -> Value {
     dev.run(&["deploy", "show", "--json"]).json()["version"].clone()
 }
 
-#[test]
-fn a_project_is_deployed_and_again_as_it_changes() {
+/// What the application answers.
+async fn answer(dev: &Dev) -> String {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let response = reqwest::get(format!("{}/", dev.ready("url"))).await.unwrap();
+    assert_eq!(response.status(), 200);
+    response.text().await.unwrap()
+}
+
+/// Asks until the answer is this; each before it is `before`.
+async fn answers(dev: &Dev, before: &str, text: &str) {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let found = answer(dev).await;
+        if found == text {
+            return;
+        }
+        assert_eq!(found, before);
+        assert!(Instant::now() < until, "`{found}` stays");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_project_is_deployed_and_again_as_it_changes() {
     let site = Site::new();
     site.write("index.js", &worker("one"));
     site.write("part.js", "export const suffix = '!';\n");
@@ -38,6 +62,8 @@ fn a_project_is_deployed_and_again_as_it_changes() {
     assert_eq!(dev.application()["name"], json!("app"));
     assert_eq!(running(&dev), first);
     line_with(&mut dev, "bundled `app`: 2 modules");
+    // Whoever is told that it is ready finds the application.
+    assert_eq!(answer(&dev).await, "one!");
 
     // A file that the entry imports.
     site.write("part.js", "export const suffix = '?';\n");
@@ -45,11 +71,13 @@ fn a_project_is_deployed_and_again_as_it_changes() {
     let second = running(&dev);
     assert!(line.contains(second.as_str().unwrap()) && line.contains("part.js changed"), "{line}");
     assert_ne!(second, first);
+    answers(&dev, "one!", "one?").await;
 
     site.write("part.js", "export const suffix = ;\n");
     line_with(&mut dev, "part.js:1:23");
     line_with(&mut dev, "what ran before goes on");
     assert_eq!(running(&dev), second);
+    assert_eq!(answer(&dev).await, "one?");
 
     // A fault in a file that no version had yet, and its end.
     site.write("more.js", "export const suffix = (;\n");
