@@ -39,7 +39,7 @@ pub(crate) struct WorkerOptions {
     pub(crate) threads: usize,
     /// Of each isolate.
     pub(crate) limits: Limits,
-    /// Until the head of an answer; also for each call of an object.
+    /// Until the head of an answer. A call of an object may take three quarters of it.
     pub(crate) request_timeout: Duration,
     /// What `waitUntil` may take once the answer is out. 30 s, as on Cloudflare.
     pub(crate) afterwards: Duration,

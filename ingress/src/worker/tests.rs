@@ -307,7 +307,8 @@ async fn addresses_inside_are_out_of_reach() {
 
 #[tokio::test]
 async fn an_object_that_no_node_takes_is_an_error_that_may_be_tried_again() {
-    let world = World::running(
+    let world = World::start(
+        WorkerOptions { request_timeout: Duration::from_secs(4), ..options() },
         "export default { async fetch(request, env) {
            try { await env.ROOMS.getByName('a').fetch('https://do/'); }
            catch (e) { return new Response(JSON.stringify([e.retryable, e.message])); }

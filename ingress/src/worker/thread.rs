@@ -29,6 +29,11 @@ pub(super) struct Context {
 }
 
 impl WorkerOptions {
+    /// What a call of an object may take: a handler that calls at once still has time to answer when it fails.
+    pub(super) fn call_timeout(&self) -> Duration {
+        self.request_timeout * 3 / 4
+    }
+
     pub(super) fn afterwards_ms(&self) -> u64 {
         u64::try_from(self.afterwards.as_millis()).unwrap_or(u64::MAX)
     }

@@ -79,7 +79,7 @@ impl Slot {
             Op::Fetch(_) | Op::CallObject { .. } | Op::WriteBody { .. } => None,
         };
         let outbound = self.thread.context.outbound.clone();
-        let timeout = self.thread.context.options.request_timeout;
+        let timeout = self.thread.context.options.call_timeout();
         let task = match op_call {
             Op::Fetch(mut request) => {
                 let body = self.send_upload(std::mem::replace(&mut request.body, OutgoingBody::None));
