@@ -18,6 +18,10 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::args::file_url;
 
+/// How long requests in flight may take at the end: of the ingress, then of the cells. A person waits, and a page that is
+/// left open with a stream never ends by itself.
+const FINISH: Duration = Duration::from_secs(2);
+
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct FleetOptions {
@@ -255,6 +259,7 @@ fn spawn_node(
     // These come from the environment too, where they are meant for one program.
     (config.ready_file, config.advertise) = (None, None);
     config.allow_own_host = true;
+    config.finish_timeout = config.finish_timeout.min(FINISH);
     if let Some(ttl) = options.lease_ttl {
         config.lease_ttl = ttl;
     }
@@ -294,6 +299,7 @@ fn spawn_ingress(
     let listen = format!("127.0.0.1:{}", options.port);
     let mut config = ingress::Config::embedded(BucketArgs::at(bucket_url), listen);
     (config.ready_file, config.tls_cert, config.tls_key) = (None, None, None);
+    config.drain_timeout = config.drain_timeout.min(FINISH);
     let (ready, told) = oneshot::channel();
     (tokio::spawn(ingress::Service::run(config, Some(ready), wait(stopped))), told)
 }
