@@ -72,10 +72,10 @@ impl Pooled for Channel {
             .handshake(TokioIo::new(tls))
             .await
             .map_err(|e| format!("HTTP/2: {e}"))?;
-        let node = peer.node.clone();
+        let peer = peer.clone();
         tokio::spawn(async move {
             if let Err(error) = connection.await {
-                tracing::debug!(%error, %node, "an internal connection ended");
+                tracing::debug!(%error, %peer, "an internal connection ended");
             }
         });
         Ok(Self { sender })

@@ -3,6 +3,8 @@
 
 mod connection;
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -41,13 +43,14 @@ pub struct FollowerPeer {
     pub address: String,
 }
 
-impl std::fmt::Display for FollowerPeer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for FollowerPeer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "follower `{}` session {} at {}", self.follower, self.session, self.address)
     }
 }
 
-/// Why a follower did not answer. None of these is evidence of what it holds.
+/// Why a follower did not answer: what it was asked, which process it is and where, and what went wrong. None of these is
+/// evidence of what it holds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FollowerCallError {
     /// No connection. Disposition: reread the follower's lease, retry.
@@ -61,19 +64,47 @@ pub enum FollowerCallError {
     Refused(String),
 }
 
-impl From<Status> for FollowerCallError {
-    fn from(status: Status) -> Self {
-        let text = format!("{}: {}", status.code(), status.message());
-        match status.code() {
-            Code::PermissionDenied | Code::InvalidArgument | Code::FailedPrecondition => Self::Refused(text),
-            _ => Self::Failed(text),
-        }
+/// What a follower is asked: for the text of an error.
+#[derive(Clone, Debug)]
+struct Question {
+    what: String,
+    peer: Arc<FollowerPeer>,
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, asked of {}", self.what, self.peer)
     }
 }
 
-impl From<WireFault> for FollowerCallError {
-    fn from(fault: WireFault) -> Self {
-        Self::Failed(format!("the follower's answer makes no sense: {fault}"))
+impl Question {
+    fn failed(&self, reason: impl fmt::Display) -> FollowerCallError {
+        FollowerCallError::Failed(format!("{self}: {reason}"))
+    }
+
+    fn status(&self, status: &Status) -> FollowerCallError {
+        let text = format!("{self}: {}: {}", status.code(), status.message());
+        match status.code() {
+            Code::PermissionDenied | Code::InvalidArgument | Code::FailedPrecondition => {
+                FollowerCallError::Refused(text)
+            }
+            _ => FollowerCallError::Failed(text),
+        }
+    }
+
+    fn nonsense(&self, fault: &WireFault) -> FollowerCallError {
+        self.failed(format_args!("the answer makes no sense: {fault}"))
+    }
+
+    async fn bounded<T>(
+        &self,
+        timeout: Duration,
+        answer: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, FollowerCallError> {
+        match tokio::time::timeout(timeout, answer).await {
+            Ok(answer) => answer.map_err(|status| self.status(&status)),
+            Err(_) => Err(self.failed(format_args!("no answer within {timeout:?}"))),
+        }
     }
 }
 
@@ -97,7 +128,7 @@ impl FollowerClient {
     pub async fn connect(&self, peer: &FollowerPeer) -> Result<FollowerLink, FollowerCallError> {
         let connection =
             Connection::open(peer, &self.identity).await.map_err(FollowerCallError::Unreachable)?;
-        Ok(FollowerLink { connection })
+        Ok(FollowerLink { connection, peer: Arc::new(peer.clone()) })
     }
 }
 
@@ -106,21 +137,12 @@ impl FollowerClient {
 #[derive(Clone)]
 pub struct FollowerLink {
     connection: Connection,
+    peer: Arc<FollowerPeer>,
 }
 
-impl std::fmt::Debug for FollowerLink {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FollowerLink").finish_non_exhaustive()
-    }
-}
-
-async fn bounded<T>(
-    timeout: Duration,
-    answer: impl Future<Output = Result<T, Status>>,
-) -> Result<T, FollowerCallError> {
-    match tokio::time::timeout(timeout, answer).await {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(FollowerCallError::Failed(format!("no answer within {timeout:?}"))),
+impl fmt::Debug for FollowerLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FollowerLink").field("peer", &self.peer).finish_non_exhaustive()
     }
 }
 
@@ -130,6 +152,10 @@ impl FollowerLink {
         FollowerServiceClient::with_origin(self.connection.clone(), origin)
             .max_decoding_message_size(limits::APPEND_MESSAGE_LEN_MAX)
             .max_encoding_message_size(limits::APPEND_MESSAGE_LEN_MAX)
+    }
+
+    fn question(&self, what: impl Into<String>) -> Question {
+        Question { what: what.into(), peer: Arc::clone(&self.peer) }
     }
 
     /// Whether the connection is known to be over.
@@ -145,8 +171,10 @@ impl FollowerLink {
     pub async fn append_stream(&self) -> Result<(AppendSender, AppendReceiver), FollowerCallError> {
         let (sender, messages) = mpsc::channel(APPENDS_AHEAD_MAX);
         let mut service = self.service();
-        let answers = bounded(ANSWER_TIMEOUT, service.append(ReceiverStream::new(messages))).await?;
-        Ok((AppendSender { sender }, AppendReceiver { answers: answers.into_inner() }))
+        let question = self.question("an append stream");
+        let answers = service.append(ReceiverStream::new(messages));
+        let answers = question.bounded(ANSWER_TIMEOUT, answers).await?.into_inner();
+        Ok((AppendSender { sender }, AppendReceiver { answers, question }))
     }
 
     /// Seals a log and says what is held. May be repeated.
@@ -157,8 +185,9 @@ impl FollowerLink {
         let mut service = self.service();
         let LogName { node, session } = log;
         let request = proto::SealRequest { node: node.to_string(), session: session.to_string() };
-        let answer = bounded(SEAL_TIMEOUT, service.seal(timed(request, SEAL_TIMEOUT))).await?;
-        Ok(HeldLog::from_wire(answer.into_inner().state)?)
+        let question = self.question(format!("the seal of the log of {log}"));
+        let answer = question.bounded(SEAL_TIMEOUT, service.seal(timed(request, SEAL_TIMEOUT))).await?;
+        HeldLog::from_wire(answer.into_inner().state).map_err(|fault| question.nonsense(&fault))
     }
 
     /// Reads the retained frames from `start` on, up to `last` when it is given. To resume after a failure, ask again from
@@ -180,11 +209,12 @@ impl FollowerLink {
             start: start.get(),
             last: last.map_or(0, LogOffset::get),
         };
-        let pieces = bounded(ANSWER_TIMEOUT, service.tail(request)).await?.into_inner();
-        let frames = futures::stream::unfold(Some(pieces), move |pieces| async move {
-            let mut pieces = pieces?;
-            match next_piece(&mut pieces, session).await {
-                Ok(Some(frames)) => Some((Ok(frames), Some(pieces))),
+        let question = self.question(format!("the log of {log} from offset {start} on"));
+        let pieces = question.bounded(ANSWER_TIMEOUT, service.tail(request)).await?.into_inner();
+        let frames = futures::stream::unfold(Some((pieces, question)), move |reading| async move {
+            let (mut pieces, question) = reading?;
+            match next_piece(&mut pieces, session, &question).await {
+                Ok(Some(frames)) => Some((Ok(frames), Some((pieces, question)))),
                 Ok(None) => None,
                 Err(error) => Some((Err(error), None)),
             }
@@ -200,7 +230,8 @@ impl FollowerLink {
         let mut service = self.service();
         let LogName { node, session } = log;
         let request = proto::ReleaseRequest { node: node.to_string(), session: session.to_string() };
-        bounded(ANSWER_TIMEOUT, service.release(timed(request, ANSWER_TIMEOUT))).await?;
+        let question = self.question(format!("the release of the log of {log}"));
+        question.bounded(ANSWER_TIMEOUT, service.release(timed(request, ANSWER_TIMEOUT))).await?;
         Ok(())
     }
 
@@ -211,8 +242,9 @@ impl FollowerLink {
     pub async fn describe(&self) -> Result<FollowerDescription, FollowerCallError> {
         let mut service = self.service();
         let request = timed(proto::DescribeFollowerRequest {}, ANSWER_TIMEOUT);
-        let answer = bounded(ANSWER_TIMEOUT, service.describe(request)).await?;
-        Ok(FollowerDescription::try_from(answer.into_inner())?)
+        let question = self.question("a description");
+        let answer = question.bounded(ANSWER_TIMEOUT, service.describe(request)).await?;
+        FollowerDescription::try_from(answer.into_inner()).map_err(|fault| question.nonsense(&fault))
     }
 }
 
@@ -225,14 +257,13 @@ fn timed<T>(message: T, timeout: Duration) -> Request<T> {
 async fn next_piece(
     pieces: &mut Streaming<proto::TailResponse>,
     session: SessionId,
+    question: &Question,
 ) -> Result<Option<Vec<LogFrame>>, FollowerCallError> {
-    let Some(piece) = bounded(TAIL_SILENCE_MAX, pieces.message()).await? else { return Ok(None) };
-    let frames = frames_from_wire(piece.frames)?;
+    let Some(piece) = question.bounded(TAIL_SILENCE_MAX, pieces.message()).await? else { return Ok(None) };
+    let frames = frames_from_wire(piece.frames).map_err(|fault| question.nonsense(&fault))?;
     match frames.iter().find(|frame| !frame.is_intact(session)) {
         None => Ok(Some(frames)),
-        Some(frame) => {
-            Err(FollowerCallError::Failed(format!("frame {} does not match its crc", frame.offset)))
-        }
+        Some(frame) => Err(question.failed(format_args!("frame {} does not match its crc", frame.offset))),
     }
 }
 
@@ -261,6 +292,7 @@ impl AppendSender {
 #[derive(Debug)]
 pub struct AppendReceiver {
     answers: Streaming<proto::AppendResponse>,
+    question: Question,
 }
 
 impl AppendReceiver {
@@ -269,9 +301,7 @@ impl AppendReceiver {
     /// # Errors
     /// [`FollowerCallError`]: the stream broke. Whatever was not acknowledged may be stored nevertheless.
     pub async fn next(&mut self) -> Result<Option<AppendAnswer>, FollowerCallError> {
-        match self.answers.message().await? {
-            Some(answer) => Ok(Some(AppendAnswer::try_from(answer)?)),
-            None => Ok(None),
-        }
+        let answer = self.answers.message().await.map_err(|status| self.question.status(&status))?;
+        answer.map(AppendAnswer::try_from).transpose().map_err(|fault| self.question.nonsense(&fault))
     }
 }

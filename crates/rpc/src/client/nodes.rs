@@ -1,9 +1,10 @@
 //! What operators and other programs ask of a node.
 
+use std::fmt;
 use std::time::Duration;
 
 use holdfast_records::ProtocolRange;
-use holdfast_types::{CellName, Epoch, NodeName, Position, SessionId, Txid};
+use holdfast_types::{CellName, CellNameError, Epoch, NodeName, Position, SessionId, Txid};
 use http::Uri;
 use tonic::{Request, Status};
 
@@ -31,28 +32,40 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Everything else answers from memory.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-fn failed(status: Status) -> NodeCallError {
-    NodeCallError::Failed(format!("{}: {}", status.code(), status.message()))
+/// What a node is asked: for the text of an error.
+#[derive(Clone, Copy, Debug)]
+struct Question<'a> {
+    what: &'a str,
+    peer: &'a Peer,
 }
 
-fn not_valid(detail: impl ToString) -> NodeCallError {
-    NodeCallError::Failed(format!("the node's answer is not valid: {}", detail.to_string()))
+impl Question<'_> {
+    fn failed(&self, reason: impl fmt::Display) -> NodeCallError {
+        let Self { what, peer } = self;
+        NodeCallError::Failed(format!("{what}, asked of {peer}: {reason}"))
+    }
+
+    fn not_valid(&self, detail: impl fmt::Display) -> NodeCallError {
+        self.failed(format_args!("the answer is not valid: {detail}"))
+    }
+
+    async fn bounded<T>(
+        &self,
+        timeout: Duration,
+        answer: impl Future<Output = Result<tonic::Response<T>, Status>>,
+    ) -> Result<T, NodeCallError> {
+        let failed = |status: Status| self.failed(format_args!("{}: {}", status.code(), status.message()));
+        match tokio::time::timeout(timeout, answer).await {
+            Ok(answer) => answer.map(tonic::Response::into_inner).map_err(failed),
+            Err(_) => Err(self.failed(format_args!("no answer within {timeout:?}"))),
+        }
+    }
 }
 
 fn timed<T>(message: T, timeout: Duration) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(timeout);
     request
-}
-
-async fn bounded<T>(
-    timeout: Duration,
-    answer: impl Future<Output = Result<tonic::Response<T>, Status>>,
-) -> Result<T, NodeCallError> {
-    match tokio::time::timeout(timeout, answer).await {
-        Ok(answer) => answer.map(tonic::Response::into_inner).map_err(failed),
-        Err(_) => Err(NodeCallError::Failed(format!("no answer within {timeout:?}"))),
-    }
 }
 
 impl CellClient {
@@ -69,12 +82,13 @@ impl CellClient {
     pub async fn describe(&self, peer: &Peer) -> Result<NodeDescription, NodeCallError> {
         let mut client = self.node(peer).await?;
         let request = timed(proto::DescribeRequest {}, ANSWER_TIMEOUT);
-        let answer = bounded(ANSWER_TIMEOUT, client.describe(request)).await?;
+        let question = Question { what: "a description", peer };
+        let answer = question.bounded(ANSWER_TIMEOUT, client.describe(request)).await?;
         let proto::DescribeResponse { node, session, protocol_min, protocol_max, cells, draining, version } =
             answer;
         Ok(NodeDescription {
-            node: NodeName::parse(&node).map_err(not_valid)?,
-            session: SessionId::parse(&session).map_err(not_valid)?,
+            node: NodeName::parse(&node).map_err(|error| question.not_valid(error))?,
+            session: SessionId::parse(&session).map_err(|error| question.not_valid(error))?,
             protocol: ProtocolRange { min: protocol_min, max: protocol_max },
             cells,
             draining,
@@ -89,7 +103,8 @@ impl CellClient {
     pub async fn drain(&self, peer: &Peer) -> Result<(), NodeCallError> {
         let mut client = self.node(peer).await?;
         let request = timed(proto::DrainRequest {}, ANSWER_TIMEOUT);
-        let proto::DrainResponse {} = bounded(ANSWER_TIMEOUT, client.drain(request)).await?;
+        let question = Question { what: "a drain", peer };
+        let proto::DrainResponse {} = question.bounded(ANSWER_TIMEOUT, client.drain(request)).await?;
         Ok(())
     }
 
@@ -100,8 +115,9 @@ impl CellClient {
     pub async fn release_cell(&self, peer: &Peer, cell: &CellName) -> Result<(), NodeCallError> {
         let mut client = self.node(peer).await?;
         let request = timed(proto::ReleaseCellRequest { cell: cell.to_string() }, RELEASE_TIMEOUT);
+        let question = Question { what: &format!("the release of `{cell}`"), peer };
         let proto::ReleaseCellResponse { refusal } =
-            bounded(RELEASE_TIMEOUT, client.release_cell(request)).await?;
+            question.bounded(RELEASE_TIMEOUT, client.release_cell(request)).await?;
         refusal.map_or(Ok(()), |refusal| Err(convert::refusal_from_wire(refusal).into()))
     }
 
@@ -112,8 +128,9 @@ impl CellClient {
     pub async fn cover_cell(&self, peer: &Peer, cell: &CellName) -> Result<(), NodeCallError> {
         let mut client = self.node(peer).await?;
         let request = timed(proto::CoverCellRequest { cell: cell.to_string() }, RELEASE_TIMEOUT);
+        let question = Question { what: &format!("the upload of `{cell}`"), peer };
         let proto::CoverCellResponse { refusal } =
-            bounded(RELEASE_TIMEOUT, client.cover_cell(request)).await?;
+            question.bounded(RELEASE_TIMEOUT, client.cover_cell(request)).await?;
         refusal.map_or(Ok(()), |refusal| Err(convert::refusal_from_wire(refusal).into()))
     }
 
@@ -130,9 +147,11 @@ impl CellClient {
         let mut client = self.node(peer).await?;
         let start_after = start_after.map(ToString::to_string).unwrap_or_default();
         let request = timed(proto::ListCellsRequest { start_after, limit }, ANSWER_TIMEOUT);
+        let question = Question { what: "its cells", peer };
         let proto::ListCellsResponse { cells, next } =
-            bounded(ANSWER_TIMEOUT, client.list_cells(request)).await?;
-        let cells = cells.into_iter().map(row).collect::<Result<_, _>>()?;
+            question.bounded(ANSWER_TIMEOUT, client.list_cells(request)).await?;
+        let not_valid = |error| question.not_valid(error);
+        let cells = cells.into_iter().map(row).collect::<Result<_, _>>().map_err(not_valid)?;
         let next = match next.as_str() {
             "" => None,
             next => Some(CellName::parse(next).map_err(not_valid)?),
@@ -141,9 +160,9 @@ impl CellClient {
     }
 }
 
-fn row(row: proto::CellRow) -> Result<CellSummary, NodeCallError> {
+fn row(row: proto::CellRow) -> Result<CellSummary, CellNameError> {
     let proto::CellRow { cell, epoch, txid, resident } = row;
-    let cell = CellName::parse(&cell).map_err(not_valid)?;
+    let cell = CellName::parse(&cell)?;
     let position = Position { epoch: Epoch::new(epoch), txid: Txid::new(txid) };
     Ok(CellSummary { cell, position, resident })
 }

@@ -101,15 +101,28 @@ pub(super) async fn send(pool: &Pool, peer: &Peer, call: CellCall) -> Result<Cel
     let answered = answered.await;
     match answered {
         Ok(Ok((first, replies))) => receive(first, replies, envelope, cargo).await,
-        Ok(Err(Failure::NeverSent(reason))) => Err(never_sent(reason, envelope, &cargo)),
-        Ok(Err(Failure::MayHaveRun(reason))) => Err(ForwardError::MayHaveRun { reason }),
+        // Whoever could not connect said to whom.
+        Ok(Err(Failure::NeverSent(reason))) if !is_connected => Err(never_sent(reason, envelope, &cargo)),
+        Ok(Err(Failure::NeverSent(reason))) => {
+            let reason = asked(&envelope, peer, &reason);
+            Err(never_sent(reason, envelope, &cargo))
+        }
+        Ok(Err(Failure::MayHaveRun(reason))) => {
+            Err(ForwardError::MayHaveRun { reason: asked(&envelope, peer, &reason) })
+        }
         Err(_) if !is_connected => {
-            Err(never_sent("not connected before the deadline".into(), envelope, &cargo))
+            Err(never_sent(format!("no connection with {peer} before the deadline"), envelope, &cargo))
         }
         Err(_) => {
-            Err(ForwardError::MayHaveRun { reason: format!("no answer from {peer} before the deadline") })
+            let reason = asked(&envelope, peer, "no answer before the deadline");
+            Err(ForwardError::MayHaveRun { reason })
         }
     }
+}
+
+/// What went wrong, with what was asked of whom.
+fn asked(envelope: &Envelope, peer: &Peer, reason: &str) -> String {
+    format!("a request for `{}`, asked of {peer}: {reason}", envelope.cell)
 }
 
 fn never_sent(reason: String, envelope: Envelope, cargo: &Cargo) -> ForwardError {

@@ -66,6 +66,7 @@ async fn assert_never_sent(client: &CellClient, peer: &Peer) {
 async fn assert_may_have_run(client: &CellClient, peer: &Peer) {
     let failed = failure(client, peer).await;
     assert!(matches!(failed, ForwardError::MayHaveRun { .. }), "{failed:?}");
+    assert!(failed.to_string().contains(&format!("asked of {peer}")), "{failed}");
 }
 
 #[tokio::test]

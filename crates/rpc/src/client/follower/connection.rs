@@ -46,10 +46,10 @@ async fn open(peer: &FollowerPeer, identity: &ProcessIdentity) -> Result<Connect
         .handshake(TokioIo::new(tls))
         .await
         .map_err(|e| format!("HTTP/2: {e}"))?;
-    let follower = peer.follower.clone();
+    let peer = peer.clone();
     tokio::spawn(async move {
         if let Err(error) = connection.await {
-            tracing::debug!(%error, %follower, "a connection to a follower ended");
+            tracing::debug!(%error, %peer, "a connection to a follower ended");
         }
     });
     Ok(Connection { sender })

@@ -218,6 +218,12 @@ async fn a_failing_follower_is_no_witness() {
     let other = LogName { session: SessionId::from_bits(99), ..log() };
     let failed = link.seal(&other).await.unwrap_err();
     assert!(matches!(failed, FollowerCallError::Failed(_)), "{failed}");
+    let FollowerPeer { session, address, .. } = &served.peer;
+    for part in
+        [format!("the seal of the log of {other}"), format!("follower `f` session {session} at {address}")]
+    {
+        assert!(failed.to_string().contains(&part), "{failed}");
+    }
 }
 
 #[tokio::test]
