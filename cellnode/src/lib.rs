@@ -20,6 +20,7 @@ pub mod log_records;
 mod node;
 mod node_log;
 mod owners;
+mod patience;
 mod random;
 pub mod recovery;
 mod release;

@@ -28,6 +28,8 @@ use holdfast_types::{LogOffset, Txid};
 use tokio::sync::{Notify, mpsc, watch};
 
 pub(crate) use self::bundle::BundledBody;
+#[cfg(test)]
+pub(crate) use self::bundle::StoredBundle;
 use self::bundle::{KeptBundles, Making};
 use self::link::{Command, Link};
 use self::retained::Frames;

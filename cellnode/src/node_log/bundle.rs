@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use holdfast_bucket::{Bucket, BucketError, ByteRange, ErrorKind};
@@ -21,12 +21,11 @@ use crate::blocking::blocking;
 use crate::cells::Resident;
 use crate::critical;
 use crate::node::Node;
+use crate::patience::in_time;
 
 /// Memory for bundles that are in the bucket and not drained, in bytes. What cells need of older ones is read back, a
 /// range for each cell and bundle.
 const KEPT_BYTES_MAX: u64 = 64 << 20;
-/// Longest wait for the answer of one try, in milliseconds; a longer body gets more, at a megabyte a second.
-const TRY_MS_MAX: u64 = 5_000;
 /// Tries to delete what nobody reads any more. What is left then goes with the session's log, by a sweep.
 const DELETE_ATTEMPTS: u32 = 3;
 /// Before later tries: 50 ms doubling to 1.6 s.
@@ -51,12 +50,11 @@ impl StoredBundle {
         }
         let wide = |number: usize| u64::try_from(number).expect("a bundle is short");
         let span = ByteRange::Span { offset: wide(range.start), len: wide(range.len()) };
-        let fault = |kind, text: &str| BucketError::new("get_range", &self.key, kind, text);
         let read = bucket.get_range(&self.key, span);
-        let read = tokio::time::timeout(Duration::from_millis(TRY_MS_MAX + wide(range.len()) / 1_000), read);
-        let object = read.await.map_err(|_| fault(ErrorKind::NoAnswer, "no answer in time"))??;
+        let object = in_time(("get_range", &self.key), wide(range.len()), read).await?;
         let body = object.map(|object| object.body).filter(|body| body.len() == range.len());
-        body.ok_or_else(|| fault(ErrorKind::Local, "the bundle is gone or shorter than it was"))
+        let text = "the bundle is gone or shorter than it was";
+        body.ok_or_else(|| BucketError::new("get_range", &self.key, ErrorKind::Local, text))
     }
 }
 
@@ -159,7 +157,6 @@ fn row(frame: &LogFrame) -> BundleRow {
 /// False: the session is over, and writes nothing any more.
 async fn put(node: &Node, key: &str, bytes: &Bytes) -> bool {
     let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    let patience = Duration::from_millis(TRY_MS_MAX + len / 1_000);
     let mut attempt = 0;
     loop {
         PAUSES.pause_before(attempt).await;
@@ -167,16 +164,13 @@ async fn put(node: &Node, key: &str, bytes: &Bytes) -> bool {
             return false;
         }
         let started = Instant::now();
-        let error = match tokio::time::timeout(patience, node.buckets.bulk.put(key, bytes.clone())).await {
-            Ok(Ok(_)) => {
-                metrics().bundle(Outcome::Ok, len, started.elapsed());
-                return true;
-            }
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "no answer in time".to_owned(),
+        let put = node.buckets.bulk.put(key, bytes.clone());
+        let Err(error) = in_time(("put", key), len, put).await else {
+            metrics().bundle(Outcome::Ok, len, started.elapsed());
+            return true;
         };
         metrics().bundle(Outcome::Failed, 0, started.elapsed());
-        tracing::warn!(key, attempt, error, "a bundle could not be stored; it is tried again");
+        tracing::warn!(key, attempt, %error, "a bundle could not be stored; it is tried again");
         attempt = attempt.saturating_add(1);
     }
 }
@@ -196,4 +190,53 @@ pub(super) fn delete(log: &Arc<NodeLog>, firsts: Vec<LogOffset>) {
             }
         }
     });
+}
+
+#[cfg(test)]
+impl StoredBundle {
+    /// A bundle whose bytes had to make room for newer ones.
+    pub(crate) fn evicted(key: &str) -> Arc<Self> {
+        Arc::new(Self { key: key.to_owned(), bytes: Mutex::new(None) })
+    }
+}
+
+#[cfg(test)]
+impl BundledBody {
+    /// A transaction of a bundle.
+    pub(crate) fn new(bundle: &Arc<StoredBundle>, range: Range<usize>, body: &[u8]) -> Self {
+        Self { bundle: Arc::clone(bundle), range, crc: body_crc(body) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_bucket::MemoryBucket;
+
+    #[tokio::test]
+    async fn the_oldest_bundles_make_room_and_are_read_back_by_range() {
+        let bucket = MemoryBucket::new();
+        let bodies: Vec<Bytes> = (0..9_u8).map(|at| vec![at; 8 << 20].into()).collect();
+        let kept = KeptBundles::default();
+        let mut bundles = Vec::new();
+        for (at, body) in bodies.iter().enumerate() {
+            let key = format!("log/n/s/bundle/{at}");
+            bucket.put(&key, body.clone()).await.unwrap();
+            bundles.push(kept.add(key, body.clone()));
+        }
+        let in_memory: Vec<bool> = bundles.iter().map(|bundle| bundle.bytes().is_some()).collect();
+        assert_eq!(in_memory, [vec![false], vec![true; 8]].concat(), "64 MiB are kept");
+        for (bundle, body) in bundles.iter().zip(&bodies) {
+            assert_eq!(bundle.read(&bucket, 10..20).await.unwrap(), body.slice(10..20));
+        }
+        let keys: Vec<String> = bundles.iter().map(|bundle| bundle.key.clone()).collect();
+        kept.remove(&keys[..2]);
+        bucket.delete_many(&keys[..2]).await.unwrap();
+        for gone in &bundles[..2] {
+            let error = gone.read(&bucket, 10..20).await.unwrap_err();
+            assert!(error.to_string().contains("gone"), "{error}");
+        }
+        let again = kept.add("log/n/s/bundle/9".into(), bodies[0].clone());
+        assert!(again.bytes().is_some() && bundles[2].bytes().is_some(), "what is removed makes room");
+    }
 }

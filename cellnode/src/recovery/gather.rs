@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
@@ -12,7 +11,7 @@ use holdfast_core::log_record::MemberId;
 use holdfast_core::pieces::pieces;
 use holdfast_core::recovery::GatherFault;
 use holdfast_ltx::REQUEST_COST_BYTES;
-use holdfast_records::{Bundle, BundleRow, Key, Level};
+use holdfast_records::{BUNDLE_BYTES_MAX, Bundle, BundleRow, Key, Level};
 use holdfast_rpc::follower::{LogFrame, LogName};
 use holdfast_telemetry::metrics;
 use holdfast_types::{CellName, Epoch, LogOffset, Txid};
@@ -22,6 +21,7 @@ use super::held;
 use super::witness::LogWitness;
 use crate::backoff::Backoff;
 use crate::blocking::blocking;
+use crate::patience::in_time;
 
 /// Bytes of one window. Three are in memory at once: one arrives, one waits, one is uploaded.
 const WINDOW_BYTES_MAX: usize = 32 << 20;
@@ -33,12 +33,8 @@ const LANES: usize = 32;
 const LISTED_BYTES_MIN: usize = 1 << 20;
 /// Tries to go on with a tail that broke, each without a single further frame.
 const TAIL_ATTEMPTS: u32 = 3;
-/// Tries of one upload.
-const PUT_ATTEMPTS: u32 = 6;
-/// Longest wait for the answer of one try; larger bodies get more, at a megabyte a second.
-const PUT_TRY_MS_MAX: u64 = 5_000;
-/// Longest wait for a bundle: 8 MiB at most.
-const BUNDLE_READ_TIMEOUT: Duration = Duration::from_secs(15);
+/// Tries of one upload, or of one read of a bundle.
+const ATTEMPTS_MAX: u32 = 6;
 /// Between tries: 100 ms doubling to 3.2 s.
 const PAUSES: Backoff = Backoff::new(100, 5);
 
@@ -140,17 +136,28 @@ async fn read_bundle(
 }
 
 async fn get(bucket: &Arc<dyn Bucket>, key: &str) -> Result<Option<Bytes>, BucketError> {
+    let len = u64::try_from(BUNDLE_BYTES_MAX).expect("a bundle is short");
+    let object = patiently(("get", key), len, || bucket.get(key)).await?;
+    Ok(object.map(|object| object.body))
+}
+
+/// The answer of a call that may be repeated, after some tries where the store does not answer.
+async fn patiently<T, F: Future<Output = Result<T, BucketError>>>(
+    (operation, key): (&'static str, &str),
+    len: u64,
+    call: impl Fn() -> F,
+) -> Result<T, BucketError> {
     let mut attempt = 0;
     loop {
-        let error = match tokio::time::timeout(BUNDLE_READ_TIMEOUT, bucket.get(key)).await {
-            Ok(Ok(object)) => return Ok(object.map(|object| object.body)),
-            Ok(Err(error)) => error,
-            Err(_) => BucketError::new("get", key, ErrorKind::NoAnswer, "no answer in time"),
+        let error = match in_time((operation, key), len, call()).await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
         };
         attempt += 1;
-        if attempt >= PUT_ATTEMPTS || !error.kind.is_transient() {
+        if attempt >= ATTEMPTS_MAX || !error.kind.is_transient() {
             return Err(error);
         }
+        tracing::debug!(operation, key, attempt, %error, "a call of a recovery failed; it is tried again");
         PAUSES.pause(attempt - 1).await;
     }
 }
@@ -366,19 +373,6 @@ impl Job {
 
 async fn put(bucket: &Arc<dyn Bucket>, key: &str, body: &Bytes) -> Result<(), BucketError> {
     let len = u64::try_from(body.len()).unwrap_or(u64::MAX);
-    let patience = Duration::from_millis(PUT_TRY_MS_MAX + len / 1_000);
-    let mut attempt = 0;
-    loop {
-        let error = match tokio::time::timeout(patience, bucket.put(key, body.clone())).await {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) => error,
-            Err(_) => BucketError::new("put", key, ErrorKind::NoAnswer, "no answer in time"),
-        };
-        attempt += 1;
-        if attempt >= PUT_ATTEMPTS || !error.kind.is_transient() {
-            return Err(error);
-        }
-        tracing::debug!(key, attempt, %error, "an upload of a recovery failed; it is tried again");
-        PAUSES.pause(attempt - 1).await;
-    }
+    patiently(("put", key), len, || bucket.put(key, body.clone())).await?;
+    Ok(())
 }

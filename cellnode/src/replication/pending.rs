@@ -168,3 +168,55 @@ pub(super) fn merge(transactions: &[Source], dir: &Path) -> anyhow::Result<Merge
     writer.flush()?;
     Ok(Merged::File(file))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node_log::StoredBundle;
+    use holdfast_bucket::faults::{FaultBucket, Operation};
+    use holdfast_bucket::{ErrorKind, MemoryBucket};
+
+    /// A bundle's key, and the transactions of one cell and of the one behind it.
+    async fn evicted(bucket: &FaultBucket, key: &str, bodies: &[&'static [u8]]) -> Vec<Body> {
+        bucket.put(key, [b"head", &bodies.concat()[..], b"tail"].concat().into()).await.unwrap();
+        let bundle = StoredBundle::evicted(key);
+        let mut start = 4;
+        let bodies = bodies.iter().map(|body| {
+            let range = start..start + body.len();
+            start = range.end;
+            Body::Bundled(BundledBody::new(&bundle, range, body))
+        });
+        bodies.collect()
+    }
+
+    fn bytes(sources: Vec<Source>) -> Vec<Bytes> {
+        let bytes = sources.into_iter().map(|source| match source {
+            Source::Memory(bytes) => bytes,
+            Source::File(_) => unreachable!("bundles are no files"),
+        });
+        bytes.collect()
+    }
+
+    #[tokio::test]
+    async fn evicted_bundles_are_read_back_one_range_for_all_of_a_cells_frames_in_each() {
+        let bucket = FaultBucket::new(Arc::new(MemoryBucket::new()));
+        let mut wanted = evicted(&bucket, "older", &[b"one", b"second", b"3", b"another cell's"]).await;
+        wanted.truncate(3);
+        wanted.extend(evicted(&bucket, "newer", &[b"fourth"]).await);
+        let found = bytes(read(&bucket, wanted).await.unwrap());
+        assert_eq!(found, ["one", "second", "3", "fourth"]);
+        let reads = |operation| (bucket.count(operation, "older"), bucket.count(operation, "newer"));
+        assert_eq!((reads(Operation::GetRange), reads(Operation::Get)), ((1, 1), (0, 0)));
+    }
+
+    #[tokio::test]
+    async fn a_bundle_that_is_not_what_it_was_is_no_upload() {
+        let bucket = FaultBucket::new(Arc::new(MemoryBucket::new()));
+        for damaged in ["headonX", "headon"] {
+            let wanted = evicted(&bucket, "bundle", &[b"one"]).await;
+            bucket.put("bundle", damaged.into()).await.unwrap();
+            let error = read(&bucket, wanted).await.unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Local, "{error}");
+        }
+    }
+}

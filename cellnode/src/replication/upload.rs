@@ -19,9 +19,10 @@ use crate::blocking::blocking;
 use crate::cells::Resident;
 use crate::node::Node;
 use crate::owners::OwnerReadError;
+use crate::patience::in_time;
 
-/// Longest wait for the answer of one try; larger bodies get more, at a megabyte a second.
-const TRY_MS_MAX: u64 = 5_000;
+/// Longest wait for the owner record.
+const OWNER_READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// Before later tries: 50 ms doubling to 1.6 s.
 const PAUSES: Backoff = Backoff::new(50, 5);
 
@@ -71,7 +72,7 @@ async fn put(node: &Arc<Node>, key: &str, transactions: Vec<Body>) -> anyhow::Re
                 Source::File(captured) => put_file(bucket, key, path_of(captured)).await,
             }
         };
-        in_time(source.len(), key, put).await?;
+        in_time(("put", key), source.len(), put).await?;
         return Ok(source.len());
     }
     let dir = node.data_dir.spool();
@@ -83,20 +84,8 @@ async fn put(node: &Arc<Node>, key: &str, transactions: Vec<Body>) -> anyhow::Re
             Merged::File(file) => put_file(bucket, key, file.path()).await,
         }
     };
-    in_time(len, key, put).await?;
+    in_time(("put", key), len, put).await?;
     Ok(len)
-}
-
-async fn in_time(
-    len: u64,
-    key: &str,
-    put: impl Future<Output = Result<(), BucketError>>,
-) -> Result<(), BucketError> {
-    let patience = Duration::from_millis(TRY_MS_MAX + len / 1_000);
-    match tokio::time::timeout(patience, put).await {
-        Ok(result) => result,
-        Err(_) => Err(BucketError::new("put", key, ErrorKind::NoAnswer, "no answer in time")),
-    }
 }
 
 /// Streams a local file into the bucket.
@@ -119,7 +108,7 @@ pub(crate) async fn read_owner(resident: Arc<Resident>, attempt: u32) {
     PAUSES.pause_before(attempt).await;
     let Some(node) = resident.node() else { return };
     let read = node.owners.read(&resident.cell);
-    let event = match tokio::time::timeout(Duration::from_millis(TRY_MS_MAX), read).await {
+    let event = match tokio::time::timeout(OWNER_READ_TIMEOUT, read).await {
         Ok(Ok(owner)) => GateEvent::OwnerRead { owner: owner.map(|(owner, _)| owner) },
         // What cannot be read as an owner record does not name this session.
         Ok(Err(error @ OwnerReadError::Record { .. })) => {
