@@ -31,12 +31,15 @@ pub fn view(record: NodeLogRecord) -> LogRecord {
         ensemble: ensemble_view(ensemble),
         active,
         prior: prior.map(ensemble_view),
-        recovery: recovery.map(|RecoveryRecord { claimant, heartbeat_ms, done_below, blocked }| {
-            RecoveryMark { claimant, heartbeat_ms, done_below, is_blocked: !blocked.is_empty() }
-        }),
+        recovery: recovery.map(mark_view),
         loss_declared,
         bundles_from,
     }
+}
+
+fn mark_view(recovery: RecoveryRecord) -> RecoveryMark {
+    let RecoveryRecord { claimant, claimant_node, heartbeat_ms, done_below, blocked } = recovery;
+    RecoveryMark { claimant, claimant_node, heartbeat_ms, done_below, is_blocked: !blocked.is_empty() }
 }
 
 fn ensemble_view(ensemble: EnsembleRecord) -> Ensemble {
@@ -76,13 +79,16 @@ pub fn record(view: &LogRecord, blocked: &str) -> NodeLogRecord {
         ensemble: ensemble_record(ensemble),
         active,
         prior: prior.map(ensemble_record),
-        recovery: recovery.map(|RecoveryMark { claimant, heartbeat_ms, done_below, is_blocked }| {
-            let blocked = if is_blocked { blocked.to_owned() } else { String::new() };
-            RecoveryRecord { claimant, heartbeat_ms, done_below, blocked }
-        }),
+        recovery: recovery.map(|mark| mark_record(mark, blocked)),
         loss_declared,
         bundles_from,
     }
+}
+
+fn mark_record(mark: RecoveryMark, blocked: &str) -> RecoveryRecord {
+    let RecoveryMark { claimant, claimant_node, heartbeat_ms, done_below, is_blocked } = mark;
+    let blocked = if is_blocked { blocked.to_owned() } else { String::new() };
+    RecoveryRecord { claimant, claimant_node, heartbeat_ms, done_below, blocked }
 }
 
 fn ensemble_record(ensemble: Ensemble) -> EnsembleRecord {

@@ -93,9 +93,13 @@ impl Node {
         classes: Arc<dyn Classes>,
     ) -> Arc<Self> {
         let followers = FollowerClient::new(identity);
+        let clock_skew_max_ms = u64::try_from(config.max_clock_skew.as_millis()).unwrap_or(u64::MAX);
         let recoveries = Recoveries::new(RecoveryParts {
             claimant: session,
+            claimant_node: Some(config.node.clone()),
+            clock_skew_max_ms,
             records: Arc::clone(&buckets.records),
+            leases: Arc::clone(&buckets.leases),
             bulk: Arc::clone(&buckets.bulk),
             witness: Arc::new(Followers::new(Arc::clone(&buckets.leases), followers.clone())),
             retry: config.recovery_retry,
@@ -110,7 +114,7 @@ impl Node {
             host,
             zone: config.zone.clone(),
             own_host_allowed: config.allow_own_host,
-            clock_skew_max_ms: u64::try_from(config.max_clock_skew.as_millis()).unwrap_or(u64::MAX),
+            clock_skew_max_ms,
         };
         let limits = RetentionLimits {
             upload_bytes: config.retained_max / RETAINED_UPLOAD_SHARE,

@@ -92,7 +92,10 @@ pub async fn recoveries(buckets: &Buckets) -> Result<Recoveries> {
     let followers = Followers::new(Arc::clone(&buckets.leases), follower_client(buckets).await?);
     Ok(Recoveries::new(RecoveryParts {
         claimant: peers::fresh_session()?,
+        claimant_node: None,
+        clock_skew_max_ms: CLOCK_SKEW_MAX_MS,
         records: Arc::clone(&buckets.records),
+        leases: Arc::clone(&buckets.leases),
         bulk: Arc::clone(&buckets.bulk),
         witness: Arc::new(followers),
         retry: std::time::Duration::from_secs(1),

@@ -171,6 +171,12 @@ impl Link {
                 self.log.on(NodeLogEvent::Durable { member, offset });
                 Ok(())
             }
+            Ok(Some(AppendAnswer::Refused {
+                reason: reason @ AppendRefusal::StaleEpoch { found }, ..
+            })) => {
+                tracing::debug!(follower = %member.follower, %found, "a follower has seen a newer log record");
+                Err(End::Failed(failure(reason)))
+            }
             Ok(Some(AppendAnswer::Refused { reason, detail })) => {
                 tracing::warn!(follower = %member.follower, ?reason, detail, "a follower refused");
                 Err(End::Failed(failure(reason)))
@@ -229,6 +235,7 @@ const fn failure(reason: AppendRefusal) -> MemberFailure {
         AppendRefusal::Damaged => MemberFailure::Damaged,
         AppendRefusal::Full => MemberFailure::Full,
         AppendRefusal::Draining => MemberFailure::Draining,
+        AppendRefusal::StaleEpoch { found } => MemberFailure::StaleEpoch { found },
         AppendRefusal::NotAMember
         | AppendRefusal::RecordUnreadable
         | AppendRefusal::Gap

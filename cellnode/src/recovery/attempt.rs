@@ -10,18 +10,19 @@ use futures::stream::FuturesUnordered;
 use holdfast_bucket::{Bucket, BucketError, Commit, Version};
 use holdfast_core::log_record::{LogRecord, MemberId};
 use holdfast_core::recovery::{
-    GatherFault, MissingMember, Recoverer, Recovery, RecoveryEffect, RecoveryEvent, RecoveryOutcome,
+    GatherFault, MissingMember, Recoverer, Recovery, RecoveryEffect, RecoveryEvent, RecoveryOutcome, Standing,
 };
 use holdfast_core::store::{Answer, Guard};
-use holdfast_records::{Key, NodeLogRecord, Record};
+use holdfast_records::{Key, NodeLease, NodeLogRecord, Record};
 use holdfast_rpc::follower::LogName;
-use holdfast_types::{LogOffset, SessionId};
+use holdfast_types::{LogOffset, NodeName, SessionId};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::gather::{Gather, gather, gather_bundles};
 use super::witness::LogWitness;
 use crate::backoff::Backoff;
+use crate::owners::lease_view;
 use crate::{clock, log_records, random};
 
 /// How long one conditional write of the record may take, its retries included, in milliseconds.
@@ -41,7 +42,10 @@ const PAUSES: Backoff = Backoff::new(100, 2);
 #[derive(Clone, Debug)]
 pub(super) struct Tools {
     pub(super) claimant: SessionId,
+    pub(super) claimant_node: Option<NodeName>,
+    pub(super) clock_skew_max_ms: u64,
     pub(super) records: Arc<dyn Bucket>,
+    pub(super) leases: Arc<dyn Bucket>,
     pub(super) bulk: Arc<dyn Bucket>,
     pub(super) witness: Arc<dyn LogWitness>,
     /// Bounds the gatherings at once.
@@ -70,7 +74,8 @@ struct Attempt<'a> {
 /// Runs one recovery to its end, which another attempt may have to follow.
 pub(super) async fn attempt(tools: &Tools, log: &LogName) -> RecoveryOutcome {
     let LogName { node, session } = log.clone();
-    let me = Recoverer { claimant: tools.claimant, node, session };
+    let Tools { claimant, ref claimant_node, clock_skew_max_ms, .. } = *tools;
+    let me = Recoverer { claimant, claimant_node: claimant_node.clone(), node, session, clock_skew_max_ms };
     let (mut machine, first) = Recovery::start(me, random::write_id());
     let mut attempt = Attempt { tools, log, seals: FuturesUnordered::new(), gathering: None };
     let mut effect = Some(first);
@@ -84,6 +89,7 @@ pub(super) async fn attempt(tools: &Tools, log: &LogName) -> RecoveryOutcome {
                 RecoveryEvent::RecordAnswered(tools.write(&record, guard, &missing).await)
             }
             Some(RecoveryEffect::LookForLoss) => tools.look_for_loss(log).await,
+            Some(RecoveryEffect::ReadClaimantLease { node }) => tools.read_lease(&node).await,
             Some(RecoveryEffect::SealMembers { members }) => {
                 members.into_iter().for_each(|member| attempt.seal(member));
                 attempt.wait().await
@@ -190,10 +196,35 @@ impl Tools {
         }
     }
 
+    /// Where the recovery of a log stands; none where that cannot be told.
+    pub(super) async fn standing(&self, log: &LogName) -> Option<Standing> {
+        match self.read(log).await {
+            RecoveryEvent::RecordRead { record } => {
+                Some(Standing::of(record.as_ref().map(|(record, _)| record)))
+            }
+            _ => None,
+        }
+    }
+
     async fn look_for_loss(&self, log: &LogName) -> RecoveryEvent<Version> {
         let key = Key::LogLoss(log.node.clone(), log.session).to_string();
         match patiently(&*self.records, &key).await {
             Some(object) => RecoveryEvent::LossLookedFor { is_declared: object.is_some() },
+            None => RecoveryEvent::ReadFailed,
+        }
+    }
+
+    async fn read_lease(&self, node: &NodeName) -> RecoveryEvent<Version> {
+        let key = Key::NodeLease(node.clone()).to_string();
+        match patiently(&*self.leases, &key).await {
+            Some(None) => RecoveryEvent::ClaimantLeaseRead { lease: None },
+            Some(Some(object)) => match NodeLease::decode(&object.body) {
+                Ok(lease) => RecoveryEvent::ClaimantLeaseRead { lease: Some(lease_view(&lease)) },
+                Err(error) => {
+                    tracing::warn!(key, %error, "the lease of a recoverer's node cannot be used");
+                    RecoveryEvent::ReadFailed
+                }
+            },
             None => RecoveryEvent::ReadFailed,
         }
     }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use holdfast_bucket::Bucket;
 use holdfast_core::log_record::{LogRecord, MemberId};
-use holdfast_core::recovery::RecoveryOutcome;
+use holdfast_core::recovery::{RecoveryOutcome, Standing};
 use holdfast_rpc::follower::LogName;
 use holdfast_telemetry::{RecoveryResult, metrics};
-use holdfast_types::{CellName, SessionId};
+use holdfast_types::{CellName, NodeName, SessionId};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
@@ -34,8 +34,14 @@ const HELD_UP_MAX: usize = 10_000;
 pub struct RecoveryParts {
     /// Who recovers: this process's session.
     pub claimant: SessionId,
+    /// The node whose lease that session holds; none of a tool.
+    pub claimant_node: Option<NodeName>,
+    /// How far two machines' clocks may differ, in milliseconds.
+    pub clock_skew_max_ms: u64,
     /// Where log records are.
     pub records: Arc<dyn Bucket>,
+    /// Where nodes' leases are.
+    pub leases: Arc<dyn Bucket>,
     /// Where cells' files are.
     pub bulk: Arc<dyn Bucket>,
     /// The followers.
@@ -50,6 +56,8 @@ struct HoldUp {
     reason: String,
     is_blocked: bool,
     told: Instant,
+    /// When it was last found so.
+    found: Instant,
 }
 
 /// Recovers logs. Cheap to clone.
@@ -75,9 +83,19 @@ impl Recoveries {
     /// Puts them together.
     #[must_use]
     pub fn new(parts: RecoveryParts) -> Self {
-        let RecoveryParts { claimant, records, bulk, witness, retry } = parts;
+        let RecoveryParts {
+            claimant,
+            claimant_node,
+            clock_skew_max_ms,
+            records,
+            leases,
+            bulk,
+            witness,
+            retry,
+        } = parts;
         let gatherings = Arc::new(Semaphore::new(GATHERINGS_MAX));
-        let tools = Tools { claimant, records, bulk, witness, gatherings };
+        let tools =
+            Tools { claimant, claimant_node, clock_skew_max_ms, records, leases, bulk, witness, gatherings };
         let inner = Inner {
             tools,
             retry,
@@ -148,6 +166,18 @@ impl Recoveries {
         Some(format!("the log of {log}, its dead owner, is not recovered yet: {reason}"))
     }
 
+    /// Looks again at what this process could not recover when it last tried, and forgets what others have ended or are at:
+    /// nobody may ask this process for it again. What cannot be read stays as it was.
+    pub async fn review(&self) {
+        let known: Vec<(LogName, Instant)> =
+            lock(&self.inner.held_up).iter().map(|(log, hold_up)| (log.clone(), hold_up.found)).collect();
+        for (log, found) in known {
+            if let Some(standing) = self.inner.tools.standing(&log).await {
+                self.inner.reviewed(&log, found, standing);
+            }
+        }
+    }
+
     /// The logs whose recovery waits for followers or for a person, and why.
     #[must_use]
     pub fn blocked(&self) -> BTreeMap<String, String> {
@@ -197,7 +227,8 @@ impl Inner {
                 Some(known) if !is_news => known.told,
                 _ => Instant::now(),
             };
-            held_up.insert(log.clone(), HoldUp { reason: reason.clone(), is_blocked, told });
+            let found = Instant::now();
+            held_up.insert(log.clone(), HoldUp { reason: reason.clone(), is_blocked, told, found });
             (is_news, was_blocked)
         };
         metrics().recoveries_blocked_changed(i64::from(is_blocked) - i64::from(was_blocked));
@@ -210,6 +241,25 @@ impl Inner {
                 tracing::info!(node = %log.node, session = %log.session, reason, "a recovery has not ended");
             }
             (false, _) => {}
+        }
+    }
+
+    /// A record was read that was not older than what was found.
+    fn reviewed(&self, log: &LogName, found: Instant, standing: Standing) {
+        let mut held_up = lock(&self.held_up);
+        // An attempt of this process has ended meanwhile, and knows better.
+        let Some(known) = held_up.get_mut(log).filter(|known| known.found == found) else { return };
+        let was_blocked = known.is_blocked;
+        known.is_blocked = was_blocked && standing == Standing::Blocked;
+        let is_unblocked = was_blocked && !known.is_blocked;
+        if standing == Standing::Ended {
+            held_up.remove(log);
+        }
+        if is_unblocked {
+            metrics().recoveries_blocked_changed(-1);
+            tracing::info!(
+                node = %log.node, session = %log.session, ?standing, "a recovery is not blocked any more"
+            );
         }
     }
 

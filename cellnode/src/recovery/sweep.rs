@@ -60,6 +60,7 @@ impl Sweep {
         let mut sealed = HashSet::new();
         loop {
             ticks.tick().await;
+            self.recoveries.review().await;
             if self.holds_lease().await
                 && let Err(error) = self.round(&mut sealed).await
             {

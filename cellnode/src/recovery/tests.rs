@@ -70,6 +70,31 @@ async fn without_a_follower_it_blocks_says_whom_it_needs_and_goes_on_when_one_re
 }
 
 #[tokio::test]
+async fn what_another_process_ends_or_is_at_is_blocked_no_more() {
+    let fleet = Fleet::new().await;
+    fleet.append(frames_of(&[("a", 1)]));
+    fleet.followers.lose("f1");
+    fleet.followers.lose("f2");
+    let other = recoveries_of(&fleet, 60);
+    for recoveries in [&fleet.recoveries, &other] {
+        let outcome = recoveries.attempt(&fleet.log).await;
+        assert!(matches!(outcome, RecoveryOutcome::Blocked { .. }), "{outcome:?}");
+        recoveries.review().await;
+        assert_eq!(recoveries.blocked().len(), 1, "it is still");
+    }
+    fleet.mark_recovering(0, 0).await;
+    fleet.recoveries.review().await;
+    assert!(fleet.recoveries.blocked().is_empty(), "somebody is at it");
+    assert!(matches!(fleet.recoveries.attempt(&fleet.log).await, RecoveryOutcome::Blocked { .. }));
+    fleet.followers.find("f1");
+    assert!(matches!(other.attempt(&fleet.log).await, RecoveryOutcome::Recovered { .. }));
+    assert!(other.blocked().is_empty());
+    assert_eq!(fleet.recoveries.blocked().len(), 1, "nobody asked");
+    fleet.recoveries.review().await;
+    assert!(fleet.recoveries.blocked().is_empty());
+}
+
+#[tokio::test]
 async fn a_declared_loss_ends_it_and_leaves_out_what_would_make_a_gap() {
     let fleet = Fleet::new().await;
     fleet.append(frames_of(&[("a", 1), ("a", 2), ("b", 1), ("a", 3)]));
@@ -189,10 +214,22 @@ async fn a_cell_can_be_restored_from_what_two_recoverers_and_an_owner_cut() {
 async fn another_recoverer_that_works_is_left_alone_and_one_that_fell_silent_taken_over() {
     let fleet = Fleet::new().await;
     fleet.append(frames_of(&[("a", 1), ("a", 2), ("a", 3)]));
+    fleet.recoverer_lease(true).await;
     fleet.mark_recovering(0, 1).await;
     let outcome = fleet.recoveries.attempt(&fleet.log).await;
     assert!(matches!(outcome, RecoveryOutcome::Busy { .. }), "{outcome:?}");
     fleet.mark_recovering(RECOVERY_SILENCE_MS, 3).await;
+    let outcome = fleet.recoveries.attempt(&fleet.log).await;
+    assert!(matches!(outcome, RecoveryOutcome::Recovered { .. }), "{outcome:?}");
+    assert_eq!(fleet.level_zero().await, [key_of("a", 3, 3)], "the first two were done before");
+}
+
+#[tokio::test]
+async fn a_recoverer_that_died_is_taken_over_at_once_where_it_was() {
+    let fleet = Fleet::new().await;
+    fleet.append(frames_of(&[("a", 1), ("a", 2), ("a", 3)]));
+    fleet.recoverer_lease(false).await;
+    fleet.mark_recovering(0, 3).await;
     let outcome = fleet.recoveries.attempt(&fleet.log).await;
     assert!(matches!(outcome, RecoveryOutcome::Recovered { .. }), "{outcome:?}");
     assert_eq!(fleet.level_zero().await, [key_of("a", 3, 3)], "the first two were done before");

@@ -48,6 +48,23 @@ fn explore_with(mutant: Mutant) -> Option<Findings> {
         Mutant::IncompleteWitness | Mutant::IgnoreIncarnation | Mutant::AdoptWithoutRecord => {
             explore(NodeLogModel(node_log::Bounds { followers: 1, views: LONE, lost_disks: 1, ..RECOVERY }))
         }
+        Mutant::DeclareLoss => explore(NodeLogModel(node_log::Bounds {
+            followers: 1,
+            views: LONE,
+            unanswered_seals: 1,
+            ..RECOVERY
+        })),
+        Mutant::HideDeclaredLoss => explore(NodeLogModel(node_log::Bounds {
+            followers: 1,
+            views: LONE,
+            recoverers: 2,
+            unanswered_seals: 2,
+            declares_loss: true,
+            ..CALM
+        })),
+        Mutant::TakeOverLiveRecoverer => {
+            explore(NodeLogModel(node_log::Bounds { followers: 1, views: LONE, recoverers: 2, ..CALM }))
+        }
         Mutant::ReleaseUncovered => explore(NodeLogModel(node_log::Bounds { uploads: true, ..CALM })),
         // Of machines that no model here drives: the simulator shows these.
         Mutant::LateRenewalIsSuccess
@@ -59,7 +76,9 @@ fn explore_with(mutant: Mutant) -> Option<Findings> {
         | Mutant::DropUndrainedBundle
         | Mutant::DeleteBundleBeforeRecord
         | Mutant::IgnoreBundles
-        | Mutant::ReadBundlesBeforeSeal => return None,
+        | Mutant::ReadBundlesBeforeSeal
+        | Mutant::BlameAllSlow
+        | Mutant::ForgetSlowness => return None,
     };
     Some(findings)
 }
@@ -96,6 +115,8 @@ macro_rules! mutants {
                 Mutant::DeleteBundleBeforeRecord,
                 Mutant::IgnoreBundles,
                 Mutant::ReadBundlesBeforeSeal,
+                Mutant::BlameAllSlow,
+                Mutant::ForgetSlowness,
             ];
             let mut known: Vec<Mutant> = TESTED.iter().chain(OF_NO_MODEL).copied().collect();
             known.sort_by_key(|mutant| *mutant as u32);
@@ -129,4 +150,7 @@ mutants! {
     a_release_of_uncovered_frames_is_found: ReleaseUncovered, "INV-LOG-3";
     a_hidden_dirty_cell_is_found: HideDirtyCell, "INV-REC-2";
     a_cover_by_ensemble_is_found: CoverByEnsemble, "a release leaves when the bucket has all";
+    a_takeover_of_a_live_recoverer_is_found: TakeOverLiveRecoverer, "no live recoverer is taken over";
+    a_recovery_that_declares_loss_is_found: DeclareLoss, "INV-REC-3";
+    a_declared_loss_that_is_hidden_is_found: HideDeclaredLoss, "INV-REC-2";
 }

@@ -25,7 +25,7 @@ fn a_write_of_the_record_whose_answer_is_lost_changes_nothing() {
 #[test]
 fn an_ensemble_grows_while_frames_are_proved() {
     let bounds = Bounds { views: GROWTH, ..PLAIN };
-    must_hold("node log, growth", NodeLogModel(bounds), pinned(369_251, 138_097, 70));
+    must_hold("node log, growth", NodeLogModel(bounds), pinned(407_488, 151_155, 70));
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn an_ensemble_moves_while_frames_are_proved() {
 #[test]
 fn a_follower_crashes_with_frames_that_are_not_fsynced() {
     let bounds = Bounds { crashes: 1, ..PLAIN };
-    must_hold("node log, crash", NodeLogModel(bounds), pinned(538_893, 197_130, 72));
+    must_hold("node log, crash", NodeLogModel(bounds), pinned(539_517, 197_454, 72));
 }
 
 #[test]
@@ -55,13 +55,25 @@ fn followers_drop_what_the_bucket_has() {
 #[test]
 fn recoverers_race() {
     let bounds = Bounds { recoverers: 2, ..ONE_FOLLOWER };
-    must_hold("node log, race", NodeLogModel(bounds), pinned(101_146, 40_082, 52));
+    must_hold("node log, race", NodeLogModel(bounds), pinned(110_722, 43_682, 53));
 }
 
 #[test]
 fn a_silent_recoverer_is_taken_over() {
     let bounds = Bounds { recoverers: 2, leaps: 1, ..ONE_FOLLOWER };
-    must_hold("node log, takeover of a recovery", NodeLogModel(bounds), pinned(1_681_229, 638_534, 67));
+    must_hold("node log, takeover of a recovery", NodeLogModel(bounds), pinned(1_783_493, 681_242, 67));
+}
+
+#[test]
+fn a_recoverer_that_dies_is_taken_over_at_once_and_one_that_lives_never() {
+    let bounds = Bounds { recoverers: 2, deaths: 1, ..ONE_FOLLOWER };
+    must_hold("node log, death of a recoverer", NodeLogModel(bounds), pinned(314_556, 113_662, 60));
+}
+
+#[test]
+fn a_person_declares_loss_and_what_comes_back_changes_nothing() {
+    let bounds = Bounds { recoverers: 2, unanswered_seals: 1, declares_loss: true, ..ONE_FOLLOWER };
+    must_hold("node log, declared loss", NodeLogModel(bounds), pinned(343_228, 124_628, 60));
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod event;
 mod health;
 mod machine;
 mod members;
+mod outdated;
 mod proof;
 mod record;
 mod recruit;

@@ -39,6 +39,9 @@ pub enum LogState {
 pub struct RecoveryMark {
     /// Who recovers.
     pub claimant: SessionId,
+    /// The node whose session that is, whose lease tells whether it lives. None: an operator's tool, or a release that did
+    /// not say.
+    pub claimant_node: Option<NodeName>,
     /// Its last progress, wall clock.
     pub heartbeat_ms: Millis,
     /// Every frame below is in its cell's prefix.

@@ -73,10 +73,20 @@ pub enum Mutant {
     IgnoreBundles,
     /// A recovery reads bundles before it has sealed a follower.
     ReadBundlesBeforeSeal,
+    /// A recovery is taken over from a recoverer that lives.
+    TakeOverLiveRecoverer,
+    /// A recovery that cannot go on declares the loss itself.
+    DeclareLoss,
+    /// A log that is sealed with a loss does not say so.
+    HideDeclaredLoss,
+    /// All members that are slow are given up, though it may be the owner that is.
+    BlameAllSlow,
+    /// A slow member is taken again at once.
+    ForgetSlowness,
 }
 
 /// Every mutant.
-pub const ALL: [Mutant; 34] = [
+pub const ALL: [Mutant; 39] = [
     Mutant::SkipClaimGuard,
     Mutant::TakeOverLiveLease,
     Mutant::ReuseEpochOnWake,
@@ -111,6 +121,11 @@ pub const ALL: [Mutant; 34] = [
     Mutant::DeleteBundleBeforeRecord,
     Mutant::IgnoreBundles,
     Mutant::ReadBundlesBeforeSeal,
+    Mutant::TakeOverLiveRecoverer,
+    Mutant::DeclareLoss,
+    Mutant::HideDeclaredLoss,
+    Mutant::BlameAllSlow,
+    Mutant::ForgetSlowness,
 ];
 
 #[cfg(feature = "mutants")]

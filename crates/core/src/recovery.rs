@@ -10,12 +10,14 @@ mod gather;
 mod machine;
 mod record;
 mod seal;
+mod standing;
 mod state;
 mod witness;
 
 pub use effect::{Missing, MissingMember, RecoveryEffect, RecoveryFailure, RecoveryOutcome};
 pub use event::{GatherFault, RecoveryEvent};
 pub use machine::Recovery;
+pub use standing::Standing;
 pub use state::{HEARTBEAT_INTERVAL_MS, Holdings, RECOVERY_SILENCE_MS, Recoverer};
 
 #[cfg(test)]

@@ -85,6 +85,7 @@ text!(node_name, holdfast_types::NodeName);
 text!(session_id, holdfast_types::SessionId);
 text!(write_id, holdfast_types::WriteId);
 text!(zone, holdfast_types::Zone);
+optional!(optional_node_name, holdfast_types::NodeName);
 optional!(optional_version_id, holdfast_types::VersionId);
 number!(epoch, holdfast_types::Epoch);
 number!(log_epoch, holdfast_types::LogEpoch);

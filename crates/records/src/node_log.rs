@@ -78,6 +78,9 @@ pub struct RecoveryRecord {
     /// The session that recovers; an operator's tool has one too.
     #[serde(with = "hex::session_id")]
     pub claimant: SessionId,
+    /// The node whose lease tells whether that session lives. None: a tool, or a release that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "hex::optional_node_name")]
+    pub claimant_node: Option<NodeName>,
     /// When it last showed progress, wall clock, milliseconds since the Unix epoch.
     #[serde(with = "hex::millis")]
     pub heartbeat_ms: Millis,
@@ -91,7 +94,7 @@ pub struct RecoveryRecord {
 
 impl Record for NodeLogRecord {
     const KIND: &'static str = "node log";
-    const VERSION: RecordVersion = RecordVersion { major: 1, minor: 1 };
+    const VERSION: RecordVersion = RecordVersion { major: 1, minor: 2 };
 }
 
 #[cfg(test)]
@@ -100,6 +103,7 @@ mod tests {
 
     const GOLDEN: &str = include_str!("../golden/node_log-1.0.json");
     const GOLDEN_WITH_BUNDLES: &str = include_str!("../golden/node_log-1.1.json");
+    const GOLDEN_WITH_A_NODE: &str = include_str!("../golden/node_log-1.2.json");
 
     #[test]
     fn the_golden_record_decodes_and_encodes_to_itself() {
@@ -110,6 +114,11 @@ mod tests {
         assert_eq!(String::from_utf8(record.encode()).expect("utf-8"), GOLDEN.trim());
         let record = NodeLogRecord::decode(GOLDEN_WITH_BUNDLES.trim().as_bytes()).expect("golden");
         assert_eq!(record.bundles_from, Some(LogOffset::new(29)));
+        assert_eq!(record.recovery.as_ref().and_then(|recovery| recovery.claimant_node.as_ref()), None);
         assert_eq!(String::from_utf8(record.encode()).expect("utf-8"), GOLDEN_WITH_BUNDLES.trim());
+        let record = NodeLogRecord::decode(GOLDEN_WITH_A_NODE.trim().as_bytes()).expect("golden");
+        let node = record.recovery.as_ref().and_then(|recovery| recovery.claimant_node.as_ref());
+        assert_eq!(node.map(NodeName::as_str), Some("node-2"));
+        assert_eq!(String::from_utf8(record.encode()).expect("utf-8"), GOLDEN_WITH_A_NODE.trim());
     }
 }

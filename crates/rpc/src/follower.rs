@@ -85,6 +85,11 @@ pub enum AppendRefusal {
     Sealed,
     /// The log record does not allow it: another epoch, not a member, another disk.
     NotAMember,
+    /// The log record has moved on and names the follower still. Ask with its epoch.
+    StaleEpoch {
+        /// The epoch that the record names.
+        found: LogEpoch,
+    },
     /// The log record could not be read. Try again.
     RecordUnreadable,
     /// The frames do not follow what is held; adopt again.

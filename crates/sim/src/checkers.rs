@@ -12,7 +12,9 @@ pub mod proof;
 pub mod purge;
 pub mod recovery;
 pub mod release;
+pub mod relief;
 pub mod seal;
+pub mod slowness;
 pub mod takeover;
 
 use chain::ChainChecker;
@@ -25,7 +27,9 @@ use proof::ProofChecker;
 use purge::PurgeChecker;
 use recovery::{ClaimChecker, CoverageChecker, LossChecker};
 use release::ReleaseChecker;
+use relief::ReliefChecker;
 use seal::SealChecker;
+use slowness::SlownessChecker;
 use takeover::TakeoverChecker;
 
 /// All checkers of a run.
@@ -57,6 +61,10 @@ pub struct Checkers {
     pub coverage: CoverageChecker,
     /// INV-REC-3.
     pub loss: LossChecker,
+    /// No live recoverer is taken over.
+    pub relief: ReliefChecker,
+    /// Who is slow is given up, and nobody else.
+    pub slowness: SlownessChecker,
     /// What clients may expect of the answers that they got.
     pub clients: ClientsChecker,
 }

@@ -10,6 +10,7 @@ use crate::violation::Violation;
 use crate::world::World;
 
 mod followers;
+mod operator;
 
 /// How long a drain may take before the process ends anyway.
 const DRAIN_PATIENCE_MS: u64 = 8_000;
@@ -54,6 +55,7 @@ impl World {
                 let key = Key::Lease(self.nodes[index].name.clone());
                 self.bucket.apply(&Operation::Delete(vec![key]), self.now, 0);
             }
+            Fault::DeclareLoss => self.declare_a_loss(),
             Fault::ClockStep => {
                 let off = self.plan.wall_off_ms_max;
                 self.nodes[index].clock.wall_ahead_ms = wall_ahead(&mut self.rng, off);

@@ -14,6 +14,7 @@ use holdfast_types::{FollowerName, HostId, Incarnation, NodeName, SessionId, Zon
 
 pub(crate) use calls::{Ask, Asked, Told};
 
+use crate::checkers::slowness::Pace;
 use crate::clock::NodeClock;
 use crate::event::{CallId, Event};
 use crate::fault::wall_ahead;
@@ -65,7 +66,7 @@ pub(crate) struct Follower {
     pub(crate) process: Option<FollowerProcess>,
     pub(crate) is_paused: bool,
     pub(crate) deferred: Vec<Event>,
-    pub(crate) slow_until_ms: u64,
+    pub(crate) pace: Pace,
     pub(crate) full_until_ms: u64,
 }
 
@@ -110,7 +111,7 @@ impl Follower {
             process: None,
             is_paused: false,
             deferred: Vec::new(),
-            slow_until_ms: 0,
+            pace: Pace::default(),
             full_until_ms: 0,
         }
     }

@@ -19,6 +19,7 @@ mod quiescence;
 pub mod rng;
 pub mod run;
 pub mod scenario;
+pub mod tally;
 pub mod trace;
 pub mod violation;
 pub mod weather;

@@ -7,6 +7,7 @@ use clap::{Parser, ValueEnum};
 use holdfast_core::mutant;
 use holdfast_sim::run::run;
 use holdfast_sim::scenario::{self, Scenario};
+use holdfast_sim::tally::Tally;
 
 /// Seeded simulation of the core: ownership, leases, gates, node logs, followers, recovery and restores.
 #[derive(Debug, Parser)]
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
 }
 
 fn run_seeds(options: &Options, scenario: Scenario) -> u64 {
-    let (mut frames, mut ensembles, mut proofs, mut recovered, mut bundled) = (0, 0, 0, 0, 0);
+    let (mut frames, mut tally) = (0, Tally::default());
     let (mut events, mut acknowledged, mut takeovers, mut fences, mut purges, mut violations) =
         (0, 0, 0, 0, 0, 0);
     for seed in options.seed..options.seed + options.seeds {
@@ -57,10 +58,7 @@ fn run_seeds(options: &Options, scenario: Scenario) -> u64 {
         fences += summary.fences;
         purges += summary.purges;
         frames += summary.frames;
-        ensembles += summary.ensembles;
-        proofs += summary.proofs;
-        recovered += summary.recovered;
-        bundled += summary.bundled;
+        tally += summary.tally;
         if let Some(violation) = &summary.violation {
             violations += 1;
             let mutant = options.mutant.as_ref().map(|name| format!(" --mutant {name}")).unwrap_or_default();
@@ -71,8 +69,7 @@ fn run_seeds(options: &Options, scenario: Scenario) -> u64 {
     }
     println!(
         "{}: {} seeds, {events} events, {acknowledged} acknowledged writes, {takeovers} takeovers, {fences} \
-         fences, {purges} purges, {frames} frames, {ensembles} ensembles, {proofs} proofs, {recovered} recoveries, \
-         {bundled} bundles, {violations} violations",
+         fences, {purges} purges, {frames} frames, {tally}, {violations} violations",
         scenario.to_possible_value().expect("every scenario has a name").get_name(),
         options.seeds
     );

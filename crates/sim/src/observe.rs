@@ -1,12 +1,16 @@
 //! What the checkers see of the store: each write that took place.
 
-use holdfast_core::log_record::{LogRecord, MemberId};
+use holdfast_core::log_record::{LogRecord, LogState, MemberId};
 use holdfast_core::ownership::{OwnerState, OwnerView};
 
 use holdfast_types::{NodeName, SessionId, Txid};
 
 use crate::bucket::{Body, Cell, Change, Key, Level};
+use crate::checkers::recovery::must_be_final;
+use crate::checkers::slowness::Pace;
+use crate::frame::FrameId;
 use crate::journal::JournalEntry;
+use crate::scenario::Scenario;
 use crate::violation::{Violation, require};
 use crate::world::World;
 
@@ -36,20 +40,71 @@ impl World {
                 never_other_bytes(change, before.as_ref(), after)?;
                 let frames = frames.iter().map(|frame| frame.id).collect();
                 self.checkers.facts.bundles.on_stored(*session, *first, (*below, frames));
-                self.bundled += 1;
+                self.tally.bundled += 1;
                 Ok(())
             }
-            (Key::Log(_, session), _, Body::Log(record)) => {
+            (Key::Log(_, session), before, Body::Log(record)) => {
+                let before = match before {
+                    Some(Body::Log(before)) => Some(before),
+                    _ => None,
+                };
+                must_be_final(before, record)?;
+                self.observe_relief(before, record)?;
                 self.checkers.facts.bundles.on_record(record);
                 self.checkers.release.on_record(&mut self.checkers.facts, record)?;
                 let is_declared = self.bucket.peek(&Key::Loss(*session)).is_some();
                 self.checkers.loss.on_record(record, is_declared)?;
                 self.checkers.coverage.on_record(&mut self.checkers.facts, record)?;
+                if record.state == LogState::Sealed && record.loss_declared {
+                    self.observe_loss(*session);
+                }
                 self.checkers.proof.on_record(&mut self.checkers.facts, record)
             }
+            (Key::Loss(session), ..) => self.checkers.loss.on_written(*session),
             (Key::Opener(..), before, after) => never_other_bytes(change, before.as_ref(), after),
             _ => Ok(()),
         }
+    }
+
+    /// What the bucket lacks of a session whose loss was declared when its log was sealed is owed to nobody any more.
+    fn observe_loss(&mut self, session: SessionId) {
+        self.tally.declared += 1;
+        self.checkers.facts.on_lost(session);
+        let has_landed =
+            |(cell, epoch, txid): &FrameId| self.checkers.durability.has_landed(*cell, *epoch, *txid);
+        for ((cell, epoch), first) in self.checkers.facts.first_not_landed(session, has_landed) {
+            let before = self.checkers.chain.before(cell, epoch, first);
+            let kept = self.checkers.durability.on_lost(cell, epoch, first, before);
+            let lost = self.checkers.chain.written_from((cell, epoch, first), kept);
+            self.checkers.clients.on_lost(lost);
+        }
+    }
+
+    fn observe_relief(&mut self, before: Option<&LogRecord>, after: &LogRecord) -> Result<(), Violation> {
+        let claimant = before.and_then(|before| before.recovery.as_ref()).map(|mark| mark.claimant);
+        let may_live = self.plan.clocks_in_bounds && claimant.is_some_and(|of| self.has_authority(of));
+        self.checkers.relief.on_record(before, after, |_| may_live)?;
+        self.tally.relieved = self.checkers.relief.relieved();
+        Ok(())
+    }
+
+    /// A session gives a member up for slowness. Only where nothing but disks is slow can anybody say whether it is right.
+    pub(crate) fn observe_slowness(&mut self, index: usize, member: &MemberId) -> Result<(), Violation> {
+        if self.plan.scenario != Scenario::SlowMembers {
+            return Ok(());
+        }
+        let session = self.nodes[index].session().expect("a log acts");
+        let record = self.log_of(index).and_then(|log| log.machine.record());
+        let members = record.map_or_else(Vec::new, |record| record.ensemble.members.clone());
+        let pace = |member: &MemberId| {
+            let follower = self.followers.iter().find(|follower| follower.name == member.follower);
+            follower.expect("followers keep their names").pace
+        };
+        let siblings: Vec<Pace> = members.iter().filter(|other| *other != member).map(pace).collect();
+        let mine = (member, pace(member));
+        self.checkers.slowness.on_given_up(session, mine, &siblings, self.now)?;
+        (self.tally.slow, self.tally.replaced) = self.checkers.slowness.given_up();
+        Ok(())
     }
 
     /// Shows the checkers what is gone.

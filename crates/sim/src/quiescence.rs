@@ -58,7 +58,8 @@ impl World {
             self.after(delay, Event::Start(index));
         }
         for index in 0..self.followers.len() {
-            self.followers[index].slow_until_ms = 0;
+            let follower = &mut self.followers[index];
+            follower.pace.until_ms = follower.pace.until_ms.min(self.now);
             self.followers[index].full_until_ms = 0;
             let delay = self.rng.within(20, 1_500);
             self.after(delay, Event::ContinueFollower(index));
@@ -78,6 +79,9 @@ impl World {
         let present =
             self.nodes.iter().filter(|node| node.session().is_some_and(|of| self.has_authority(of)));
         let present: Vec<NodeName> = present.map(|node| node.name.clone()).collect();
+        if self.plan.declares_loss {
+            self.declare_losses_for_good();
+        }
         let unrecovered = self.unrecovered();
         let blocked = self.blocked_cells();
         let Some(quiescence) = &mut self.quiescence else { return Ok(()) };
@@ -110,15 +114,18 @@ impl World {
     }
 
     /// Whether no member of the ensemble that a recovery would ask has its disk whole: then only a person ends it.
-    fn is_blocked_for_good(&self, record: &LogRecord) -> bool {
+    pub(crate) fn is_blocked_for_good(&self, record: &LogRecord) -> bool {
         let has_disk = |member: &MemberId| {
             self.followers.iter().any(|follower| &follower.member() == member && !follower.disk.is_harmed())
         };
+        if self.bucket.peek(&Key::Loss(record.session)).is_some() {
+            return false;
+        }
         let members = record.witnesses().map_or(&[][..], |ensemble| &ensemble.members);
         record.state != LogState::Sealed && !members.is_empty() && !members.iter().any(has_disk)
     }
 
-    fn unsealed_logs(&self) -> impl Iterator<Item = &LogRecord> {
+    pub(crate) fn unsealed_logs(&self) -> impl Iterator<Item = &LogRecord> {
         let logs = self.bucket.objects().filter_map(|(_, body)| match body {
             Body::Log(record) if record.state != LogState::Sealed => Some(record),
             _ => None,

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::scenario::Scenario;
+use crate::tally::Tally;
 use crate::violation::Violation;
 use crate::world::World;
 
@@ -25,14 +26,8 @@ pub struct Summary {
     pub purges: u64,
     /// Frames appended to node logs.
     pub frames: u64,
-    /// Ensembles that became active.
-    pub ensembles: u64,
-    /// Proofs by ensembles.
-    pub proofs: u64,
-    /// Recoveries that came to their end.
-    pub recovered: u64,
-    /// Bundles that the store was given.
-    pub bundled: u64,
+    /// What else happened.
+    pub tally: Tally,
     /// Hash over all that happened.
     pub trace_hash: u64,
     /// The first violation.
@@ -70,10 +65,7 @@ pub fn run(seed: u64, scenario: Scenario, prints: bool) -> Summary {
         fences: world.checkers.fence.fences(),
         purges: world.checkers.purge.purges(),
         frames: world.checkers.facts.frames_len(),
-        ensembles: world.ensembles,
-        proofs: world.proofs,
-        recovered: world.recovered,
-        bundled: world.bundled,
+        tally: world.tally,
         trace_hash: world.trace.hash(),
         violation,
     }

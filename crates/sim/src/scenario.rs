@@ -52,12 +52,17 @@ pub enum Scenario {
     RecordFaults,
     /// An fsync takes a second; links break, and what was not answered is sent again.
     SlowDisks,
+    /// Disks of one member, or of all at once, are slow for long; followers enough to take their place.
+    SlowMembers,
     /// Owners are stopped, taken over, and continued.
     Zombies,
     /// Followers lose their disks or parts of them, one at a time.
     DiskLoss,
     /// All followers lose their disks while the owner dies: recovery stays required.
     AllDisksLost,
+    /// All followers are away with or without their disks while the owner dies; a person declares the loss, and followers
+    /// come back afterwards.
+    DeclaredLoss,
     /// Nodes and followers drain; cells are given up and woken.
     EnsembleDrains,
     /// Proofs fail while the node log holds what the bucket lacks; cells are woken again.
@@ -77,7 +82,7 @@ pub enum Scenario {
 }
 
 /// Every scenario.
-pub const ALL: [Scenario; 29] = [
+pub const ALL: [Scenario; 31] = [
     Scenario::Calm,
     Scenario::Crashes,
     Scenario::Pauses,
@@ -97,9 +102,11 @@ pub const ALL: [Scenario; 29] = [
     Scenario::EnsembleMoves,
     Scenario::RecordFaults,
     Scenario::SlowDisks,
+    Scenario::SlowMembers,
     Scenario::Zombies,
     Scenario::DiskLoss,
     Scenario::AllDisksLost,
+    Scenario::DeclaredLoss,
     Scenario::EnsembleDrains,
     Scenario::FailedProofs,
     Scenario::RacingRecoverers,
@@ -155,10 +162,18 @@ pub enum Fault {
     LoseDisk,
     /// A node dies, and every follower comes back with an empty disk.
     LoseAllDisks,
+    /// A node dies, and all followers are away for long; some come back without their disk or a part of it.
+    TakeAllAway,
+    /// A person looks for a recovery that is blocked, and declares the loss.
+    DeclareLoss,
     /// A follower loses a segment of its journal.
     LoseSegment,
     /// An fsync takes a second, for a while.
     SlowDisk,
+    /// A disk is slow for seconds: its fsyncs take a tenth of a second, or a whole one.
+    SlowMember,
+    /// All disks are.
+    SlowAll,
     /// A disk is full, for a while.
     FullDisk,
     /// The links of a follower break.
@@ -168,6 +183,8 @@ pub enum Fault {
 /// The decided sizes and odds of one run.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// What it is a plan for.
+    pub scenario: Scenario,
     /// Node processes.
     pub nodes: usize,
     /// Cells.
@@ -210,10 +227,18 @@ pub struct Plan {
     pub sweep_every_ms: u64,
     /// As how many dirty cells each one counts, for bundles are made of many.
     pub cell_weight: u64,
+    /// What an fsync of a slow disk takes, in milliseconds.
+    pub slow_fsync_ms: (u64, u64),
+    /// Whether a person declares the loss of what can never be recovered, when faults have stopped.
+    pub declares_loss: bool,
     /// Whether handlers write at the worst moments.
     pub has_adversary: bool,
 }
 
+/// An fsync of a disk that stalls takes at least a second...
+const STALL_MS: (u64, u64) = (1_000, 1_300);
+/// ...and of one that crawls long enough to be noticed.
+const CRAWL_MS: (u64, u64) = (60, 150);
 /// The bound of half a skew, less what drift makes of a TTL.
 const WALL_OFF_IN_BOUNDS_MS: u64 = CLOCK_SKEW_MAX_MS / 2 - 10;
 
@@ -222,6 +247,7 @@ impl Plan {
     #[must_use]
     pub fn new(scenario: Scenario, rng: &mut Rng) -> Self {
         let mut plan = Self {
+            scenario,
             nodes: 2 + rng.index(3),
             cells: 1 + rng.byte() % 3,
             clients: 2 + rng.index(4),
@@ -243,6 +269,8 @@ impl Plan {
             link_slow: 0,
             sweep_every_ms: 20_000,
             cell_weight: 1,
+            slow_fsync_ms: STALL_MS,
+            declares_loss: false,
             has_adversary: false,
         };
         plan.weather.list_stale_ms_max = 3_000;
@@ -250,6 +278,9 @@ impl Plan {
             plan.shape_ensembles(rng);
         }
         plan.shape(scenario);
+        if scenario == Scenario::SlowMembers && rng.chance(500) {
+            plan.slow_fsync_ms = CRAWL_MS;
+        }
         // Half of the runs have a store far away, so that much is under way at any moment.
         if rng.chance(500) {
             plan.weather.latency_ms_max = 90;

@@ -15,6 +15,7 @@ use crate::node::{Node, Purpose};
 use crate::quiescence::Quiescence;
 use crate::rng::Rng;
 use crate::scenario::{Plan, Scenario};
+use crate::tally::Tally;
 use crate::trace::Trace;
 use crate::violation::Violation;
 use crate::weather::{Answered, Weather};
@@ -53,12 +54,7 @@ pub struct World {
     pub(crate) checkers: Checkers,
     pub(crate) trace: Trace,
     pub(crate) quiescence: Option<Quiescence>,
-    /// Ensembles that became active, proofs by ensembles, recoveries.
-    pub(crate) ensembles: u64,
-    pub(crate) proofs: u64,
-    pub(crate) recovered: u64,
-    /// Bundles that the store was given.
-    pub(crate) bundled: u64,
+    pub(crate) tally: Tally,
     queue: BTreeMap<(u64, u64, u64), Event>,
     calls: BTreeMap<CallId, Call>,
     names_given: u64,
@@ -89,10 +85,7 @@ impl World {
             checkers: Checkers::default(),
             trace: Trace::new(prints),
             quiescence: None,
-            ensembles: 0,
-            proofs: 0,
-            recovered: 0,
-            bundled: 0,
+            tally: Tally::default(),
             queue: BTreeMap::new(),
             calls: BTreeMap::new(),
             names_given: 0,

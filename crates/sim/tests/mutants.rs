@@ -45,6 +45,9 @@ fn scenarios(mutant: Mutant) -> &'static [Scenario] {
         | Mutant::DeleteBundleBeforeRecord
         | Mutant::IgnoreBundles
         | Mutant::ReadBundlesBeforeSeal => &[Scenario::Bundles],
+        Mutant::BlameAllSlow | Mutant::ForgetSlowness => &[Scenario::SlowMembers],
+        Mutant::DeclareLoss | Mutant::HideDeclaredLoss => &[Scenario::DeclaredLoss],
+        Mutant::TakeOverLiveRecoverer => &[Scenario::RacingRecoverers],
     }
 }
 
@@ -114,4 +117,9 @@ mutants! {
     a_bundle_deleted_before_the_record_excludes_it_is_found: DeleteBundleBeforeRecord,
     a_recovery_that_ignores_bundles_is_found: IgnoreBundles,
     bundles_read_before_the_seal_are_found: ReadBundlesBeforeSeal,
+    a_takeover_of_a_live_recoverer_is_found: TakeOverLiveRecoverer,
+    a_recovery_that_declares_loss_is_found: DeclareLoss,
+    a_declared_loss_that_is_hidden_is_found: HideDeclaredLoss,
+    a_blame_of_all_slow_members_is_found: BlameAllSlow,
+    a_forgotten_slowness_is_found: ForgetSlowness,
 }

@@ -4,8 +4,9 @@
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use holdfast_sim::run::{Summary, run};
+use holdfast_sim::run::run;
 use holdfast_sim::scenario::{ALL, Scenario};
+use holdfast_sim::tally::Tally;
 
 /// Seeds of each scenario that always run.
 const FIXED_SEEDS: u64 = 60;
@@ -54,10 +55,18 @@ fn fixed_seeds_with_followers_pass_and_do_real_work() {
 fn ensembles_prove_move_and_are_recovered() {
     for scenario in ALL.into_iter().filter(|scenario| *scenario >= Scenario::EnsembleBasics) {
         let runs: Vec<_> = (1..=10).map(|seed| run(seed, scenario, false)).collect();
-        let sum = |of: fn(&Summary) -> u64| runs.iter().map(of).sum::<u64>();
-        let (proofs, ensembles) = (sum(|run| run.proofs), sum(|run| run.ensembles));
-        assert!(proofs > 100 && ensembles > 30, "{scenario:?}: {proofs} proofs, {ensembles} ensembles");
-        assert!(sum(|run| run.recovered) > 5, "{scenario:?}: too few recoveries");
+        let mut tally = Tally::default();
+        runs.iter().for_each(|run| tally += run.tally);
+        assert!(tally.proofs > 100 && tally.ensembles > 30 && tally.recovered > 5, "{scenario:?}: {tally}");
+        match scenario {
+            Scenario::EnsembleMoves => assert!(tally.asked_anew > 0, "{scenario:?}: {tally}"),
+            Scenario::RacingRecoverers => assert!(tally.relieved > 0, "{scenario:?}: {tally}"),
+            Scenario::SlowMembers => {
+                assert!(tally.slow > 5 && tally.replaced > 0, "{scenario:?}: {tally}");
+            }
+            Scenario::DeclaredLoss => assert!(tally.declared > 5, "{scenario:?}: {tally}"),
+            _ => assert_eq!(tally.declared, 0, "{scenario:?}: {tally}"),
+        }
     }
 }
 

@@ -156,7 +156,7 @@ metrics! {
     RECOVERIES: Kind::Counter, "holdfast.cellnode.recoveries.count", "{recovery}", ["outcome"],
         "Attempts to recover the log of a dead session, by outcome.";
     RECOVERIES_BLOCKED: Kind::UpDown, "holdfast.cellnode.recoveries.blocked.count", "{session}", [],
-        "Dead sessions whose acknowledged writes are only on followers that do not answer, as this process last found.";
+        "Dead sessions whose acknowledged writes are only on followers that do not answer, as this process found, and as their records still said within the last half minute.";
     RECOVERY_BYTES: Kind::Counter, "holdfast.cellnode.recoveries.bytes", "By", [],
         "Bytes of LTX that recoveries brought from followers into the bucket.";
     COMPACTIONS: Kind::Counter, "holdfast.cellnode.compactions.count", "{compaction}", ["kind", "outcome"],

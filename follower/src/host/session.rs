@@ -286,6 +286,7 @@ fn reason(refusal: Refusal) -> AppendRefusal {
     match refusal {
         Refusal::Sealed => AppendRefusal::Sealed,
         Refusal::NotAMember => AppendRefusal::NotAMember,
+        Refusal::StaleEpoch { found } => AppendRefusal::StaleEpoch { found },
         Refusal::RecordUnreadable => AppendRefusal::RecordUnreadable,
         Refusal::Gap => AppendRefusal::Gap,
         Refusal::Corrupt => AppendRefusal::Corrupt,

@@ -78,6 +78,7 @@ mod tests {
         };
         let recovery = RecoveryRecord {
             claimant: SessionId::from_bits(3),
+            claimant_node: None,
             heartbeat_ms: Millis::ZERO,
             done_below: LogOffset::ZERO,
             blocked: "nobody answers".into(),

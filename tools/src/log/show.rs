@@ -122,6 +122,7 @@ impl Shown {
             "prior": record.prior.as_ref().map(with_members),
             "recovery": record.recovery.as_ref().map(|recovery| json!({
                 "claimant": recovery.claimant.to_string(),
+                "claimant_node": recovery.claimant_node.as_ref().map(ToString::to_string),
                 "heartbeat_ms": recovery.heartbeat_ms.get(),
                 "done_below": recovery.done_below.get(),
                 "blocked": recovery.blocked,

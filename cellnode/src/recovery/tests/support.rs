@@ -170,6 +170,7 @@ impl Fleet {
     pub(super) async fn mark_recovering(&self, silent_ms: u64, done_below: u64) {
         let recovery = RecoveryRecord {
             claimant: SessionId::from_bits(77),
+            claimant_node: Some(NodeName::parse("o").unwrap()),
             heartbeat_ms: clock::wall().minus(silent_ms),
             done_below: LogOffset::new(done_below),
             blocked: String::new(),
@@ -194,11 +195,20 @@ impl Fleet {
     }
 
     pub(super) async fn node_lease(&self, session: SessionId, is_live: bool) {
+        self.lease_of(self.log.node.clone(), session, is_live).await;
+    }
+
+    /// The recoverer of [`Self::mark_recovering`] has a lease.
+    pub(super) async fn recoverer_lease(&self, is_live: bool) {
+        self.lease_of(NodeName::parse("o").unwrap(), SessionId::from_bits(77), is_live).await;
+    }
+
+    async fn lease_of(&self, node: NodeName, session: SessionId, is_live: bool) {
         let expires_ms = if is_live { clock::wall().plus(60_000) } else { Millis::ZERO };
         let lease = NodeLease {
             version: NodeLease::VERSION,
             write_id: random::write_id(),
-            node: self.log.node.clone(),
+            node: node.clone(),
             session,
             incarnation: Incarnation::from_bits(1),
             expires_ms,
@@ -210,7 +220,7 @@ impl Fleet {
             load: NodeLoad::default(),
             draining: false,
         };
-        let key = Key::NodeLease(self.log.node.clone()).to_string();
+        let key = Key::NodeLease(node).to_string();
         self.bucket.put(&key, lease.encode().into()).await.unwrap();
     }
 
@@ -255,7 +265,10 @@ impl Fleet {
 fn parts(bucket: &Arc<dyn Bucket>, witness: Arc<dyn LogWitness>, claimant: u128) -> RecoveryParts {
     RecoveryParts {
         claimant: SessionId::from_bits(claimant),
+        claimant_node: None,
+        clock_skew_max_ms: 500,
         records: Arc::clone(bucket),
+        leases: Arc::clone(bucket),
         bulk: Arc::clone(bucket),
         witness,
         retry: Duration::from_millis(10),

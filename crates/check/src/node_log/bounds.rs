@@ -27,6 +27,10 @@ pub struct Bounds {
     pub frames: u8,
     /// Recoverers: each starts at any moment, but once.
     pub recoverers: u8,
+    /// Recoverers that die at any moment, after which their lease says so.
+    pub deaths: u8,
+    /// Whether a person declares the loss of what only followers hold, at any moment after a recovery was blocked.
+    pub declares_loss: bool,
     /// Writes of the record whose answer is lost, whether they land, land late, or never.
     pub lost_answers: u8,
     /// Crashes of a follower that lose what was not fsynced, or a part of it.
@@ -51,6 +55,8 @@ pub const CALM: Bounds = Bounds {
     views: &[Seen { there: &[0, 1], draining: &[] }],
     frames: 1,
     recoverers: 0,
+    deaths: 0,
+    declares_loss: false,
     lost_answers: 0,
     crashes: 0,
     broken_links: 0,

@@ -190,6 +190,7 @@ const fn failure(refusal: Refusal) -> MemberFailure {
     match refusal {
         Refusal::Sealed => MemberFailure::Sealed,
         Refusal::Damaged => MemberFailure::Damaged,
+        Refusal::StaleEpoch { found } => MemberFailure::StaleEpoch { found },
         Refusal::Full => MemberFailure::Full,
         Refusal::Draining => MemberFailure::Draining,
         Refusal::NotAMember | Refusal::RecordUnreadable | Refusal::Gap | Refusal::Corrupt => {

@@ -13,11 +13,12 @@ pub(super) fn all() -> Vec<Property<NodeLogModel>> {
     vec![
         Property::always(
             "INV-ACK-1: what was proved is in the bucket when a cell is claimed",
-            |_, world: &World| !world.is_recovered() || world.lacks() == 0,
+            |_, world: &World| !world.is_recovered() || world.is_lost() || world.lacks() == 0,
         ),
         Property::always("INV-REC-2: sealed means covered", |_, world: &World| {
-            world.state() != Some(LogState::Sealed) || world.lacks() == 0
+            world.state() != Some(LogState::Sealed) || world.is_lost() || world.lacks() == 0
         }),
+        Property::always("INV-REC-2: sealed is final", |_, world: &World| !world.changed_the_final),
         Property::always("INV-LOG-1: who may be asked has fsynced what was proved", |_, world: &World| {
             world.witnesses_hold_what_the_bucket_lacks()
         }),
@@ -34,8 +35,9 @@ pub(super) fn all() -> Vec<Property<NodeLogModel>> {
             !world.is_recovered() || world.state() == Some(LogState::Sealed)
         }),
         Property::always("INV-REC-3: nobody but a person declares loss", |_, world: &World| {
-            world.record.record().is_none_or(|record| !record.loss_declared)
+            !world.is_lost() || world.is_loss_declared
         }),
+        Property::always("no live recoverer is taken over", |_, world: &World| !world.relieved_the_living),
         Property::always("a member with its disk is a witness", |_, world: &World| {
             !world.is_blocked_despite_answer()
         }),
@@ -66,6 +68,16 @@ impl World {
         self.rescues.iter().flatten().any(|rescue| rescue.ended == Some(Ended::Recovered))
     }
 
+    /// The record says that a person declared frames lost.
+    pub(super) fn is_lost(&self) -> bool {
+        self.record.record().is_some_and(|record| record.loss_declared)
+    }
+
+    pub(super) fn was_blocked(&self) -> bool {
+        let is_blocked = |ended: &Ended| matches!(ended, Ended::Blocked { .. });
+        self.rescues.iter().flatten().any(|rescue| rescue.ended.as_ref().is_some_and(is_blocked))
+    }
+
     /// With a lost disk its member is none; every other must do.
     fn is_blocked_despite_answer(&self) -> bool {
         let blocked = Some(Ended::Blocked { despite_answer: true });
@@ -74,7 +86,7 @@ impl World {
 
     fn witnesses_hold_what_the_bucket_lacks(&self) -> bool {
         let lacks = self.lacks();
-        if lacks == 0 {
+        if lacks == 0 || self.is_lost() {
             return true;
         }
         let witnesses = self.record.record().and_then(|record| record.witnesses());

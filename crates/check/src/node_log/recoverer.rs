@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 
 use holdfast_core::follower::HeldLog;
 use holdfast_core::log_record::LogRecord;
+use holdfast_core::ownership::{LeaseView, Protocol};
 use holdfast_core::recovery::{
     GatherFault, Holdings, Missing, Recoverer, Recovery, RecoveryEffect, RecoveryEvent, RecoveryOutcome,
 };
-use holdfast_types::{LogOffset, SessionId, WriteId};
+use holdfast_types::{LogOffset, Millis, NodeName, SessionId, WriteId};
 
 use super::bounds::{member, place, time};
 use super::follower::{Follower, bit};
 use super::owner::{SESSION, node};
 use crate::part::Part;
-use crate::register::{Read, Version, Write};
+use crate::register::{Read, Register, Version, Write};
 
 /// A recoverer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +26,9 @@ pub struct Rescue {
     pub(super) seals: BTreeMap<(u8, u8), Seal>,
     pub(super) gather: Option<Gather>,
     pub(super) looks_for_loss: bool,
+    /// Whose lease it reads.
+    pub(super) reads_lease_of: Option<SessionId>,
+    pub(super) claimant: SessionId,
     pub(super) ended: Option<Ended>,
 }
 
@@ -62,6 +66,8 @@ pub enum Ended {
         /// A follower answered as no witness, on the disk that was asked for.
         despite_answer: bool,
     },
+    /// It died.
+    Died,
     /// Anything else.
     GivenUp,
 }
@@ -69,10 +75,20 @@ pub enum Ended {
 impl Rescue {
     pub(super) fn start(number: u8) -> Self {
         let claimant = SessionId::from_bits(100 + u128::from(number));
-        let me = Recoverer { claimant, node: node(), session: SESSION };
+        let claimant_node = Some(node_of(claimant));
+        let me = Recoverer { claimant, claimant_node, node: node(), session: SESSION, clock_skew_max_ms: 0 };
         let (machine, effect) = Recovery::start(me, WriteId::from_bits((1 + u128::from(number)) << 64));
-        let (seals, gather, looks_for_loss, ended) = (BTreeMap::new(), None, false, None);
-        let mut rescue = Self { machine, write: None, read: None, seals, gather, looks_for_loss, ended };
+        let mut rescue = Self {
+            machine,
+            write: None,
+            read: None,
+            seals: BTreeMap::new(),
+            gather: None,
+            looks_for_loss: false,
+            reads_lease_of: None,
+            claimant,
+            ended: None,
+        };
         rescue.execute(effect);
         rescue
     }
@@ -98,8 +114,22 @@ impl Rescue {
             }
             RecoveryEffect::GatherBundles { .. } => unreachable!("no round of this model is bundled"),
             RecoveryEffect::LookForLoss => self.looks_for_loss = true,
+            RecoveryEffect::ReadClaimantLease { node } => {
+                let bits = node.as_str()[1..].parse().expect("a recoverer's node");
+                self.reads_lease_of = Some(SessionId::from_bits(bits));
+            }
             RecoveryEffect::Finish(outcome) => self.end(&outcome),
         }
+    }
+
+    /// It dies. What it has written may land yet.
+    pub(super) fn die(&mut self, record: &mut Register<LogRecord>) {
+        if let Some(write) = self.write.take() {
+            write.lose(record);
+        }
+        self.ended = Some(Ended::Died);
+        self.seals.clear();
+        (self.gather, self.read, self.reads_lease_of, self.looks_for_loss) = (None, None, None, false);
     }
 
     /// Its shell ends with it.
@@ -154,4 +184,14 @@ impl Rescue {
         let done_below = gather.next;
         self.on(RecoveryEvent::Progress { done_below }, leaps);
     }
+}
+
+fn node_of(claimant: SessionId) -> NodeName {
+    NodeName::parse(&format!("m{}", claimant.bits())).expect("a valid name")
+}
+
+/// Of a recoverer that lives.
+pub(super) fn lease(claimant: SessionId) -> LeaseView {
+    let protocol = Protocol { min: 1, max: 1 };
+    LeaseView { session: claimant, expires_ms: Millis::new(u64::MAX), protocol }
 }

@@ -59,6 +59,10 @@ pub enum Step {
     DeliverRead(Writer),
     /// A recoverer starts.
     Start(u8),
+    /// A recoverer dies.
+    Die(u8),
+    /// A recoverer reads the lease of another.
+    ReadLease(u8),
     /// A seal arrives at a follower.
     DeliverSeal(u8, (At, u8)),
     /// Its answer arrives.
@@ -67,8 +71,10 @@ pub enum Step {
     LoseSeal(u8, (At, u8)),
     /// A frame goes from a witness into the bucket.
     Gather(u8),
-    /// Nobody declared a loss.
+    /// A recoverer looks whether somebody declared the loss.
     LookForLoss(u8),
+    /// A person declares it.
+    DeclareLoss,
 }
 
 impl World {
@@ -84,6 +90,9 @@ impl World {
             }
         }
         steps.extend((0..).take(self.record.floating.len()).map(Step::LandFloating));
+        if bounds.declares_loss && !self.is_loss_declared && self.was_blocked() {
+            steps.push(Step::DeclareLoss);
+        }
         if self.leaps < bounds.leaps {
             steps.push(Step::Leap);
         }
@@ -179,6 +188,12 @@ impl World {
         }
         if rescue.gather.is_some() {
             steps.push(Step::Gather(number));
+        }
+        if self.budget.deaths > 0 {
+            steps.push(Step::Die(number));
+        }
+        if rescue.reads_lease_of.is_some() {
+            steps.push(Step::ReadLease(number));
         }
         if rescue.looks_for_loss {
             steps.push(Step::LookForLoss(number));

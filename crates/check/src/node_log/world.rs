@@ -2,16 +2,16 @@
 
 use holdfast_core::ensemble::NodeLogEvent;
 use holdfast_core::follower::{CallId, FollowerEvent};
-use holdfast_core::log_record::LogRecord;
-use holdfast_core::recovery::RecoveryEvent;
+use holdfast_core::log_record::{LogRecord, LogState};
+use holdfast_core::recovery::{RECOVERY_SILENCE_MS, RecoveryEvent};
 use holdfast_core::store::Answer;
-use holdfast_types::LogOffset;
+use holdfast_types::{LogOffset, Millis, SessionId};
 
 use super::Step;
 use super::bounds::Bounds;
 use super::follower::{Follower, Sealed, bit};
 use super::owner::Owner;
-use super::recoverer::{Rescue, Seal};
+use super::recoverer::{Ended, Rescue, Seal, lease};
 use super::step::Writer;
 use crate::part::Part;
 use crate::register::{Read, Register, Write};
@@ -19,6 +19,7 @@ use crate::register::{Read, Register, Write};
 /// What may still go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Budget {
+    pub(super) deaths: u8,
     pub(super) lost_answers: u8,
     pub(super) crashes: u8,
     pub(super) broken_links: u8,
@@ -37,12 +38,19 @@ pub struct World {
     pub(super) owner: Part<Owner>,
     pub(super) followers: Vec<Part<Follower>>,
     pub(super) rescues: Vec<Option<Part<Rescue>>>,
+    /// A person declared the loss.
+    pub(super) is_loss_declared: bool,
+    /// A sealed record was written.
+    pub(super) changed_the_final: bool,
+    /// A recoverer took over from one that lives and had said so.
+    pub(super) relieved_the_living: bool,
 }
 
 impl World {
     pub(super) fn begin(bounds: &Bounds) -> Self {
         Self {
             budget: Budget {
+                deaths: bounds.deaths,
                 lost_answers: bounds.lost_answers,
                 crashes: bounds.crashes,
                 broken_links: bounds.broken_links,
@@ -55,6 +63,9 @@ impl World {
             owner: Part::new(Owner::new(bounds)),
             followers: (0..bounds.followers).map(|at| Part::new(Follower::new(at, 0))).collect(),
             rescues: vec![None; usize::from(bounds.recoverers)],
+            is_loss_declared: false,
+            changed_the_final: false,
+            relieved_the_living: false,
         }
     }
 
@@ -103,13 +114,29 @@ impl World {
                 self.followers[usize::from(at)].lose_disk();
                 self.break_seals(at);
             }
+            Step::DeclareLoss => self.is_loss_declared = true,
             Step::LandFloating(which) => {
+                let before = self.record.current.clone();
                 self.record.land_floating(usize::from(which));
                 self.record.forget_stale();
+                self.note_change(before.as_ref());
             }
             Step::Land(writer) => {
+                let (before, current) = (self.claimant(), self.record.current.clone());
                 let (write, record) = self.write_of(writer);
                 write.as_mut().expect("a write is under way").land(record);
+                self.note_relief(before);
+                self.note_change(current.as_ref());
+            }
+            Step::Die(number) => {
+                self.budget.deaths -= 1;
+                let record = &mut self.record;
+                self.rescues[usize::from(number)].as_mut().expect("it has started").die(record);
+            }
+            Step::ReadLease(number) => {
+                let claimant = self.rescue(number).reads_lease_of.take().expect("a read is under way");
+                let lease = (!self.is_dead(claimant)).then(|| lease(claimant));
+                self.rescue(number).on(RecoveryEvent::ClaimantLeaseRead { lease }, leaps);
             }
             Step::Answer(writer) => {
                 let Some(Write::Answered(answer)) = self.write_of(writer).0.take() else {
@@ -152,15 +179,38 @@ impl World {
                 rescue.gather(&self.followers, &mut self.covered, leaps);
             }
             Step::LookForLoss(number) => {
+                let is_declared = self.is_loss_declared;
                 let rescue = self.rescue(number);
                 rescue.looks_for_loss = false;
-                rescue.on(RecoveryEvent::LossLookedFor { is_declared: false }, leaps);
+                rescue.on(RecoveryEvent::LossLookedFor { is_declared }, leaps);
             }
         }
     }
 
     fn rescue(&mut self, number: u8) -> &mut Rescue {
         self.rescues[usize::from(number)].as_mut().expect("it has started")
+    }
+
+    /// Who recovers, as the record says, and when it said so; none where it is blocked.
+    fn claimant(&self) -> Option<(SessionId, Millis)> {
+        let mark = self.record.record()?.recovery.as_ref()?;
+        (!mark.is_blocked).then_some((mark.claimant, mark.heartbeat_ms))
+    }
+
+    fn note_relief(&mut self, before: Option<(SessionId, Millis)>) {
+        let (Some((before, said)), Some((after, now))) = (before, self.claimant()) else { return };
+        let is_silent = now.since(said) >= RECOVERY_SILENCE_MS;
+        self.relieved_the_living |= before != after && !is_silent && !self.is_dead(before);
+    }
+
+    fn note_change(&mut self, before: Option<&(LogRecord, u64)>) {
+        let was_final = before.is_some_and(|(record, _)| record.state == LogState::Sealed);
+        self.changed_the_final |= was_final && self.record.current.as_ref() != before;
+    }
+
+    fn is_dead(&self, claimant: SessionId) -> bool {
+        let dead = self.rescues.iter().flatten().filter(|rescue| rescue.ended == Some(Ended::Died));
+        dead.into_iter().any(|rescue| rescue.claimant == claimant)
     }
 
     fn write_of(&mut self, writer: Writer) -> (&mut Option<Write<LogRecord>>, &mut Register<LogRecord>) {

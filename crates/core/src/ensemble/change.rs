@@ -233,7 +233,8 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
         if was_active {
             // Only what it says of bundles has changed.
         } else if is_active {
-            for id in &members {
+            // But for one that was given up while the record was on its way.
+            for id in members.iter().filter(|id| self.members.contains_key(id)) {
                 self.quarantine.forgive(id);
             }
             if let Some(left) = self.suspicion.settle().filter(|left| !members.contains(left)) {
@@ -243,7 +244,10 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
         } else {
             self.target = self.next;
             for id in members {
-                self.adopt(id, log_epoch, now, effects);
+                // One that was given up while the record was on its way is not asked: another ensemble follows at once.
+                if !self.quarantine.holds(&id, now) {
+                    self.adopt(id, log_epoch, now, effects);
+                }
             }
         }
     }

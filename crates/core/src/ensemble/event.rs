@@ -115,6 +115,11 @@ pub enum MemberFailure {
     Draining,
     /// It refused: it does not find itself in the record, or cannot read it, or misses frames.
     Refused,
+    /// It refused: the record names this newer log epoch by now, and the member with it. It is asked anew, not given up.
+    StaleEpoch {
+        /// The epoch that the member read.
+        found: LogEpoch,
+    },
     /// It refused: the session's log is sealed there. Somebody recovers this session.
     Sealed,
     /// It refused: it lost frames.
@@ -132,6 +137,7 @@ impl MemberFailure {
             Self::Full => "full",
             Self::Draining => "draining",
             Self::Refused => "refused",
+            Self::StaleEpoch { .. } => "stale_epoch",
             Self::Sealed => "sealed",
             Self::Damaged => "damaged",
             Self::Slow => "slow",

@@ -8,6 +8,7 @@ use holdfast_types::{LogOffset, Millis};
 
 use super::members::{Link, Member, Members};
 use crate::log_record::MemberId;
+use crate::mutant::{self, Mutant};
 
 /// Samples of a member that are looked at, in milliseconds.
 pub(super) const WINDOW_MS: u64 = 2_000;
@@ -57,6 +58,11 @@ impl Sent {
         Some(*time)
     }
 
+    /// Whether it is known when the frame was appended: what is stored is forgotten.
+    fn remembers(&self, offset: LogOffset) -> bool {
+        self.times.front().is_some_and(|(first, _)| *first <= offset)
+    }
+
     /// For how long the member owes a frame without having fsynced any, in milliseconds.
     pub(super) fn outstanding_ms(&self, member: &Member, next: LogOffset, now: Millis) -> u64 {
         if !matches!(member.link, Link::Streaming { .. }) {
@@ -72,7 +78,10 @@ pub(super) fn note_durable(member: &mut Member, below: LogOffset, sent: &Sent, n
     if below <= member.durable_below {
         return;
     }
-    let since = sent.since(member.durable_below.max(LogOffset::new(1)), next);
+    let owed = member.durable_below.max(LogOffset::new(1));
+    // A member that was slower than the uploads has owed it since it last did anything, or for longer.
+    let since =
+        sent.since(owed, next).map(|since| if sent.remembers(owed) { since } else { member.progress_at });
     // What is sent again to a new member says nothing of its speed.
     if let Some(since) = since.filter(|since| *since >= member.streaming_since) {
         if member.samples.len() == SAMPLES_MAX {
@@ -80,6 +89,7 @@ pub(super) fn note_durable(member: &mut Member, below: LogOffset, sent: &Sent, n
         }
         member.samples.push_back((now, now.since(since)));
     }
+    member.took_ms = since.map_or(0, |since| now.since(since.max(member.streaming_since)));
     member.durable_below = below;
     member.progress_at = now;
 }
@@ -106,17 +116,22 @@ pub(super) struct Health {
 struct Standing {
     median: Option<u64>,
     outstanding_ms: u64,
+    took_ms: u64,
     durable_below: LogOffset,
     is_behind: bool,
     is_slow: bool,
 }
 
 impl Standing {
-    /// Whether this one does well where the other does not: what it shows lately, or in the very frame that the other owes.
+    /// Whether this one does well where the other does not: what it shows lately, or in the very frame that the other owes. One
+    /// that was late with its last frame itself shows nothing until the other is late by a multiple: of two that stall alike
+    /// one is always the first to answer.
     fn shows_slowness_of(&self, other: &Self) -> bool {
         let has_what_is_owed = other.outstanding_ms >= STALL_MS && self.durable_below > other.durable_below;
         let does_well = !self.is_slow && !self.is_behind && self.outstanding_ms < STALL_MS / 2;
-        does_well && (self.median.is_some() || has_what_is_owed)
+        let was_late = self.took_ms >= STALL_MS / 2;
+        let is_far_ahead = !was_late || other.outstanding_ms > self.took_ms.saturating_mul(SIBLING_FACTOR);
+        does_well && is_far_ahead && (self.median.is_some() || has_what_is_owed)
     }
 }
 
@@ -143,12 +158,14 @@ pub(super) fn judge(
         let outstanding_ms = sent.outstanding_ms(member, next, now);
         let is_slow_for_long = member.slow_since.is_some_and(|since| now.since(since) >= WINDOW_MS);
         let is_slow = is_slow_for_long || outstanding_ms >= STALL_MS;
-        let durable_below = member.durable_below;
-        standings
-            .push((id, Standing { median: medians[at], outstanding_ms, durable_below, is_behind, is_slow }));
+        let Member { durable_below, took_ms, .. } = *member;
+        let median = medians[at];
+        standings.push((id, Standing { median, outstanding_ms, took_ms, durable_below, is_behind, is_slow }));
     }
     let slow: Vec<_> = standings.iter().filter(|(_, standing)| standing.is_slow).collect();
-    let is_shown = |slow: &Standing| standings.iter().any(|(_, other)| other.shows_slowness_of(slow));
+    let is_shown = |slow: &Standing| {
+        mutant::is(Mutant::BlameAllSlow) || standings.iter().any(|(_, other)| other.shows_slowness_of(slow))
+    };
     let to_give_up: Vec<MemberId> =
         slow.iter().filter(|(_, standing)| is_shown(standing)).map(|(id, _)| (*id).clone()).collect();
     let worst =

@@ -152,6 +152,7 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
             NodeLogEvent::Closing => self.is_closing = true,
         }
         if !self.is_over {
+            self.ask_outdated(now, &mut effects);
             self.prove(&mut effects);
             let is_member_lost = effects.iter().any(|effect| matches!(effect, NodeLogEffect::Evicted { .. }));
             self.change_record(is_choice_open || is_member_lost, now, write_id, &mut effects);
@@ -213,7 +214,16 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
         }
     }
 
-    fn on_failed(&mut self, id: &MemberId, failure: MemberFailure, now: Millis, effects: &mut Effects<V>) {
+    pub(super) fn on_failed(
+        &mut self,
+        id: &MemberId,
+        failure: MemberFailure,
+        now: Millis,
+        effects: &mut Effects<V>,
+    ) {
+        if let MemberFailure::StaleEpoch { found } = failure {
+            return self.on_outdated(id, found, now, effects);
+        }
         if self.members.remove(id).is_none() {
             return;
         }
@@ -235,7 +245,10 @@ impl<V: Clone + core::fmt::Debug> NodeLog<V> {
             .members
             .iter()
             .filter(|(_, member)| {
-                matches!(member.link, Link::Adopting { since, .. } if now.since(since) >= ADOPT_MS_MAX)
+                let (Link::Adopting { since, .. } | Link::Outdated { since, .. }) = member.link else {
+                    return false;
+                };
+                now.since(since) >= ADOPT_MS_MAX
             })
             .map(|(id, _)| id.clone())
             .collect();

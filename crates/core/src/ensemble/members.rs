@@ -11,6 +11,8 @@ use crate::log_record::MemberId;
 pub(super) enum Link {
     /// Asked to adopt the epoch at this time.
     Adopting { log_epoch: LogEpoch, since: Millis },
+    /// Refused an epoch: the record named `found` by then. To be asked anew once this session knows that record.
+    Outdated { found: LogEpoch, since: Millis },
     /// Adopted: frames are on their way.
     Streaming { log_epoch: LogEpoch },
 }
@@ -25,8 +27,10 @@ pub(super) struct Member {
     pub(super) durable_below: LogOffset,
     /// When frames began to be sent to it.
     pub(super) streaming_since: Millis,
-    /// When it last fsynced something new.
+    /// When it last fsynced something new...
     pub(super) progress_at: Millis,
+    /// ...and how long it had owed that, sent again or not, in milliseconds.
+    pub(super) took_ms: u64,
     pub(super) samples: VecDeque<Sample>,
     pub(super) slow_since: Option<Millis>,
 }
@@ -38,6 +42,7 @@ impl Member {
             durable_below: LogOffset::ZERO,
             streaming_since: Millis::ZERO,
             progress_at: Millis::ZERO,
+            took_ms: 0,
             samples: VecDeque::new(),
             slow_since: None,
         }

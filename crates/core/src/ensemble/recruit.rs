@@ -9,6 +9,7 @@ use holdfast_types::Millis;
 
 use super::{FollowerView, NodeLogConfig};
 use crate::log_record::MemberId;
+use crate::mutant::{self, Mutant};
 use crate::placement::mix;
 
 /// Members of an ensemble. Two survive any one loss besides the owner's, and a third would slow every write.
@@ -43,6 +44,9 @@ impl Quarantine {
     }
 
     pub(super) fn add_slow(&mut self, member: &MemberId, now: Millis) {
+        if mutant::is(Mutant::ForgetSlowness) {
+            return;
+        }
         let pause = Pause { until: now.plus(QUARANTINE_MS_MAX), failures: 1, is_for_slowness: true };
         self.members.insert(member.clone(), pause);
     }

@@ -9,6 +9,7 @@ use holdfast_types::{
 };
 
 mod bundling;
+mod outdated;
 mod suspicion;
 
 type Effect = NodeLogEffect<u64>;

@@ -29,8 +29,9 @@ impl SessionLog {
         self.attachment = Attachment::Detached;
         if let Some(refusal) = self.bars_adoption(log_epoch) {
             self.refuse(stream, refusal, effects);
-        } else if log_epoch == self.accepted.log_epoch {
-            // A new stream of an adopted epoch: the record was read for it, and since then only a seal can end it.
+        } else if log_epoch == self.accepted.log_epoch && self.is_record_known {
+            // A new stream of an adopted epoch: the record was read for it, and since then only a seal can end it. After a
+            // restart that is not so: while this follower was away a person may have declared it lost.
             self.attach(stream, log_epoch, start, effects);
         } else if is_draining {
             self.refuse(stream, Refusal::Draining, effects);
@@ -80,9 +81,12 @@ impl SessionLog {
 
     fn record_bars(&self, record: Option<&LogRecord>, log_epoch: LogEpoch) -> Option<Refusal> {
         let Some(record) = record else { return Some(Refusal::NotAMember) };
-        let is_open = record.state == LogState::Open && record.ensemble.log_epoch == log_epoch;
-        if !is_open || !self.is_member_of(&record.ensemble) {
+        let found = record.ensemble.log_epoch;
+        if record.state != LogState::Open || found < log_epoch || !self.is_member_of(&record.ensemble) {
             return Some(Refusal::NotAMember);
+        }
+        if found > log_epoch {
+            return Some(Refusal::StaleEpoch { found });
         }
         // An ensemble becomes active only after each member has adopted it. A member that does not know has lost what it
         // knew, and frames that it acknowledged with it.
@@ -108,6 +112,7 @@ impl SessionLog {
         effects: &mut Vec<FollowerEffect>,
     ) {
         self.attachment = Attachment::Attached;
+        self.is_record_known = true;
         let before = self.accepted;
         self.accepted.adopt(log_epoch, start);
         if self.accepted != before {

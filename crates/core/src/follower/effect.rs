@@ -71,6 +71,12 @@ pub enum Refusal {
     /// Another epoch, not a member, another disk, or no adoption on this stream.
     #[error("this follower's disk is not a member of that log epoch")]
     NotAMember,
+    /// The record has moved on since the session asked, and this disk is a member still. Ask with the epoch of the record.
+    #[error("the log record names log epoch {found} by now")]
+    StaleEpoch {
+        /// The epoch that the record names.
+        found: LogEpoch,
+    },
     /// Try again.
     #[error("the log record could not be read")]
     RecordUnreadable,
@@ -98,6 +104,7 @@ impl Refusal {
         match self {
             Self::Sealed => "sealed",
             Self::NotAMember => "not_a_member",
+            Self::StaleEpoch { .. } => "stale_epoch",
             Self::RecordUnreadable => "record_unreadable",
             Self::Gap => "gap",
             Self::Corrupt => "corrupt",

@@ -28,6 +28,8 @@ pub struct SessionLog {
     /// The newest stream; older ones are not listened to.
     pub(super) newest: Option<StreamId>,
     pub(super) attachment: Attachment,
+    /// The record was read for the adopted epoch in this process's life.
+    pub(super) is_record_known: bool,
     /// The stream that was told of an adoption: others hear of no frames yet.
     pub(super) announced: Option<StreamId>,
 }
@@ -88,6 +90,7 @@ impl SessionLog {
             is_damage_written: false,
             newest: None,
             attachment: Attachment::Detached,
+            is_record_known: false,
             announced: None,
         }
     }

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use holdfast_types::{Incarnation, LogEpoch, LogOffset, SessionId};
+use holdfast_types::{Incarnation, LogEpoch, LogOffset, NodeName, SessionId};
 
 use crate::log_record::{LogRecord, MemberId};
 use crate::store::Guard;
@@ -49,6 +49,11 @@ pub enum RecoveryEffect<V> {
     },
     /// Look whether a person declared the loss.
     LookForLoss,
+    /// Read the lease of another recoverer's node.
+    ReadClaimantLease {
+        /// The node.
+        node: NodeName,
+    },
     /// The recovery is over; an unfinished gathering is to be ended.
     Finish(RecoveryOutcome),
 }

@@ -6,6 +6,7 @@ use holdfast_types::LogOffset;
 
 use super::Holdings;
 use crate::log_record::{LogRecord, MemberId};
+use crate::ownership::LeaseView;
 use crate::store::Answer;
 
 /// An event of a recovery.
@@ -16,7 +17,7 @@ pub enum RecoveryEvent<V> {
         /// The record and its version; none where there is none.
         record: Option<(LogRecord, V)>,
     },
-    /// The record, or the loss record, could not be read within the shell's patience.
+    /// The record, the loss record or the lease could not be read within the shell's patience.
     ReadFailed,
     /// The conditional write of the record was answered.
     RecordAnswered(Answer<V>),
@@ -38,6 +39,11 @@ pub enum RecoveryEvent<V> {
     LossLookedFor {
         /// The loss record is there.
         is_declared: bool,
+    },
+    /// The lease of the other recoverer's node was read.
+    ClaimantLeaseRead {
+        /// The lease; none where there is none.
+        lease: Option<LeaseView>,
     },
     /// Of what was to be gathered, every frame below this offset is in its cell's prefix. Reported now and then, also
     /// without progress.

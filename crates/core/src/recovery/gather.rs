@@ -3,6 +3,8 @@
 //! only bundles that are read after it are all of them. A heartbeat that is refused means that another recoverer took
 //! over, or finished.
 
+use alloc::boxed::Box;
+
 use holdfast_types::{LogOffset, Millis};
 
 use super::machine::{Recovery, Step};
@@ -41,7 +43,7 @@ enum Source {
 enum RecordAccess {
     None,
     Writing {
-        next: LogRecord,
+        next: Box<LogRecord>,
     },
     Reading,
     /// Its version is not known: a write was answered by nobody.
@@ -128,7 +130,7 @@ impl<V: Clone + core::fmt::Debug> Recovery<V> {
             RecoveryEvent::GatherFailed(fault) => gathering.ended = Some(Err(fault)),
             RecoveryEvent::RecordAnswered(answer) => match (gathering.record, answer) {
                 (RecordAccess::Writing { next }, Answer::Applied(version)) => {
-                    self.record = Some((next, version));
+                    self.record = Some((*next, version));
                     gathering.record = RecordAccess::None;
                 }
                 (RecordAccess::Writing { .. }, Answer::Rejected | Answer::Unknown) => {
@@ -177,7 +179,7 @@ impl<V: Clone + core::fmt::Debug> Recovery<V> {
             {
                 let (next, guard) = self.marked(gathering.done_below, false);
                 gathering.heartbeat_at = self.now;
-                gathering.record = RecordAccess::Writing { next: next.clone() };
+                gathering.record = RecordAccess::Writing { next: Box::new(next.clone()) };
                 Some(self.write(next, guard, Step::Gathering(gathering)))
             }
             (RecordAccess::None | RecordAccess::Writing { .. } | RecordAccess::Reading, _) => {

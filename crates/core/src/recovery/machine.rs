@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use holdfast_types::{Millis, WriteId};
+use holdfast_types::{Millis, SessionId, WriteId};
 
 use super::gather::Gathering;
 use super::witness::Witnesses;
@@ -51,6 +51,10 @@ pub(super) enum Step {
     /// Any write after which the record is looked at anew: `next` is what it will then be.
     Writing {
         next: LogRecord,
+    },
+    /// Finding out whether the recoverer that the record names lives.
+    Judging {
+        claimant: SessionId,
     },
     Sealing,
     LookingForLoss,
@@ -106,6 +110,14 @@ impl<V: Clone + core::fmt::Debug> Recovery<V> {
                 } else {
                     RecoveryFailure::Unreadable
                 }))
+            }
+            (Step::Judging { claimant }, RecoveryEvent::ClaimantLeaseRead { lease }) => {
+                let claimant = *claimant;
+                Some(self.on_claimant_lease(claimant, lease.as_ref()))
+            }
+            (Step::Judging { claimant }, RecoveryEvent::ReadFailed) => {
+                let claimant = *claimant;
+                Some(self.finish(RecoveryOutcome::Busy { claimant }))
             }
             (Step::Writing { .. }, RecoveryEvent::RecordAnswered(answer)) => self.on_answer(answer),
             (Step::LookingForLoss, RecoveryEvent::LossLookedFor { is_declared }) => {

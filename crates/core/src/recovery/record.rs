@@ -4,12 +4,13 @@
 
 use alloc::vec::Vec;
 
-use holdfast_types::{LogEpoch, LogOffset};
+use holdfast_types::{LogEpoch, LogOffset, SessionId};
 
 use super::machine::{Recovery, Step};
-use super::{RECOVERY_SILENCE_MS, RecoveryEffect, RecoveryFailure, RecoveryOutcome};
+use super::{RECOVERY_SILENCE_MS, Recoverer, RecoveryEffect, RecoveryFailure, RecoveryOutcome};
 use crate::log_record::{Ensemble, LogRecord, LogState, RecoveryMark};
 use crate::mutant::{self, Mutant};
+use crate::ownership::{LeaseView, is_session_dead};
 use crate::store::Guard;
 
 impl<V: Clone + core::fmt::Debug> Recovery<V> {
@@ -30,10 +31,40 @@ impl<V: Clone + core::fmt::Debug> Recovery<V> {
                 return self.proceed();
             }
             (LogState::Recovering, Some(mark)) if self.now.since(mark.heartbeat_ms) < RECOVERY_SILENCE_MS => {
-                self.finish(RecoveryOutcome::Busy { claimant: mark.claimant })
+                self.judge(mark)
             }
             (LogState::Recovering, Some(_)) => self.hold(),
         })
+    }
+
+    /// Another recoverer is at it, and was so lately: it is left alone while it lives.
+    fn judge(&mut self, mark: RecoveryMark) -> RecoveryEffect<V> {
+        let RecoveryMark { claimant, claimant_node, heartbeat_ms: _, done_below: _, is_blocked: _ } = mark;
+        if mutant::is(Mutant::TakeOverLiveRecoverer) {
+            return self.hold();
+        }
+        let Some(node) = claimant_node else { return self.finish(RecoveryOutcome::Busy { claimant }) };
+        self.step = Step::Judging { claimant };
+        RecoveryEffect::ReadClaimantLease { node }
+    }
+
+    /// A recoverer whose lease is dead by the rule of every takeover is taken over without waiting for its silence. That is
+    /// for liveness alone, and safe however wrong the judgement: recoveries are idempotent and may race. One that was
+    /// judged dead and lives may go on to upload, which changes nothing, for the same frames go under the same keys. Its next
+    /// heartbeat meets another version of the record and ends it, unless it has covered everything itself, and then it may
+    /// seal whoever holds the record. Nor is its progress lost or taken for more than it is: `done_below` is copied from the
+    /// very version that this write replaces, so a heartbeat that lands in between has this write refused and read again;
+    /// and what it says, that frames are in their cells' prefixes, stays true whoever wrote it.
+    pub(super) fn on_claimant_lease(
+        &mut self,
+        claimant: SessionId,
+        lease: Option<&LeaseView>,
+    ) -> RecoveryEffect<V> {
+        if is_session_dead(lease, claimant, self.now, self.me.clock_skew_max_ms) {
+            self.hold()
+        } else {
+            self.finish(RecoveryOutcome::Busy { claimant })
+        }
     }
 
     fn on_absent_record(&mut self) -> RecoveryEffect<V> {
@@ -87,8 +118,8 @@ impl<V: Clone + core::fmt::Debug> Recovery<V> {
     pub(super) fn marked(&mut self, done_below: LogOffset, is_blocked: bool) -> (LogRecord, Guard<V>) {
         let write_id = self.next_write_id();
         let (record, version) = self.record.as_ref().expect("the record was read");
-        let mark =
-            RecoveryMark { claimant: self.me.claimant, heartbeat_ms: self.now, done_below, is_blocked };
+        let Recoverer { claimant, claimant_node, .. } = self.me.clone();
+        let mark = RecoveryMark { claimant, claimant_node, heartbeat_ms: self.now, done_below, is_blocked };
         let record =
             LogRecord { write_id, state: LogState::Recovering, recovery: Some(mark), ..record.clone() };
         (record, Guard::Match(version.clone()))

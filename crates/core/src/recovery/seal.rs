@@ -56,7 +56,7 @@ impl<V: Clone + core::fmt::Debug> Recovery<V> {
     }
 
     pub(super) fn on_loss_looked_for(&mut self, is_declared: bool) -> RecoveryEffect<V> {
-        if is_declared {
+        if is_declared || mutant::is(Mutant::DeclareLoss) {
             self.is_loss_declared = true;
             return if self.is_held() { self.gather_what_is_left() } else { self.hold() };
         }
@@ -106,7 +106,7 @@ impl<V: Clone + core::fmt::Debug> Recovery<V> {
             write_id,
             state: LogState::Sealed,
             recovery: None,
-            loss_declared: !self.is_covered && self.is_loss_declared,
+            loss_declared: !self.is_covered && self.is_loss_declared && !mutant::is(Mutant::HideDeclaredLoss),
             ..record.clone()
         };
         self.write(next.clone(), guard, Step::Writing { next })

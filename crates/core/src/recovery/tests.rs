@@ -10,10 +10,12 @@ use crate::store::{Answer, Guard};
 
 mod bundles;
 mod racing;
+mod relieving;
 
 const ME: SessionId = SessionId::from_bits(50);
 const OTHER: SessionId = SessionId::from_bits(51);
 const DEAD: SessionId = SessionId::from_bits(9);
+const SKEW_MS: u64 = 500;
 const NOW: Millis = Millis::new(1_000_000);
 
 fn member(name: &str, incarnation: u128) -> MemberId {
@@ -56,6 +58,7 @@ fn recovering(claimant: SessionId, silent_ms: u64, done_below: u64, is_blocked: 
         state: LogState::Recovering,
         recovery: Some(RecoveryMark {
             claimant,
+            claimant_node: None,
             heartbeat_ms: NOW.minus(silent_ms),
             done_below: LogOffset::new(done_below),
             is_blocked,
@@ -85,7 +88,13 @@ struct Run {
 
 impl Run {
     fn start() -> Self {
-        let me = Recoverer { claimant: ME, node: NodeName::parse("n").unwrap(), session: DEAD };
+        let me = Recoverer {
+            claimant: ME,
+            claimant_node: Some(NodeName::parse("m").unwrap()),
+            node: NodeName::parse("n").unwrap(),
+            session: DEAD,
+            clock_skew_max_ms: SKEW_MS,
+        };
         let (machine, effect) = Recovery::start(me, WriteId::from_bits(1 << 64));
         assert_eq!(effect, RecoveryEffect::ReadRecord);
         Self { machine, effect: Some(effect), version: 5, now: NOW }
@@ -417,6 +426,20 @@ fn a_lost_answer_is_recognised_by_what_the_record_says() {
     run.on(RecoveryEvent::RecordAnswered(Answer::Unknown));
     let sealed = LogRecord { state: LogState::Sealed, ..open() };
     assert_eq!(run.read(sealed.clone()).outcome(), RecoveryOutcome::Recovered { record: sealed });
+}
+
+#[test]
+fn a_record_tells_where_its_recovery_stands() {
+    let sealed = LogRecord { state: LogState::Sealed, ..recovering(OTHER, 0, 6, true) };
+    for (record, standing) in [
+        (open(), Standing::Pending),
+        (recovering(OTHER, 0, 6, false), Standing::Pending),
+        (recovering(OTHER, RECOVERY_SILENCE_MS, 6, true), Standing::Blocked),
+        (sealed, Standing::Ended),
+    ] {
+        assert_eq!(Standing::of(Some(&record)), standing, "{record:?}");
+    }
+    assert_eq!(Standing::of(None), Standing::Pending);
 }
 
 #[test]

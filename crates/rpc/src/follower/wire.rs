@@ -108,7 +108,8 @@ impl TryFrom<proto::AppendRequest> for AppendMessage {
 }
 
 impl AppendRefusal {
-    const ALL: [(Self, proto::RefusalReason); 8] = [
+    /// Those that say it all.
+    const PLAIN: [(Self, proto::RefusalReason); 8] = [
         (Self::Sealed, proto::RefusalReason::Sealed),
         (Self::NotAMember, proto::RefusalReason::NotAMember),
         (Self::RecordUnreadable, proto::RefusalReason::RecordUnreadable),
@@ -119,16 +120,21 @@ impl AppendRefusal {
         (Self::Damaged, proto::RefusalReason::Damaged),
     ];
 
-    fn to_wire(self) -> i32 {
-        let found = Self::ALL.iter().find(|(reason, _)| *reason == self);
-        found.map_or(proto::RefusalReason::Unspecified, |(_, wire)| *wire).into()
+    /// The reason, and the log epoch that belongs to it; 0 for none.
+    fn to_wire(self) -> (i32, u64) {
+        if let Self::StaleEpoch { found } = self {
+            return (proto::RefusalReason::StaleEpoch.into(), found.get());
+        }
+        let plain = Self::PLAIN.iter().find(|(reason, _)| *reason == self);
+        (plain.map_or(proto::RefusalReason::Unspecified, |(_, wire)| *wire).into(), 0)
     }
 
-    fn from_wire(reason: i32) -> Self {
-        Self::ALL
-            .iter()
-            .find(|(_, wire)| i32::from(*wire) == reason)
-            .map_or(Self::Other, |(reason, _)| *reason)
+    fn from_wire(reason: i32, log_epoch: u64) -> Self {
+        if reason == i32::from(proto::RefusalReason::StaleEpoch) {
+            return Self::StaleEpoch { found: LogEpoch::new(log_epoch) };
+        }
+        let plain = Self::PLAIN.iter().find(|(_, wire)| i32::from(*wire) == reason);
+        plain.map_or(Self::Other, |(reason, _)| *reason)
     }
 }
 
@@ -143,7 +149,8 @@ impl From<AppendAnswer> for proto::AppendResponse {
                 Kind::Durable(proto::FramesDurable { log_epoch: log_epoch.get(), offset: offset.get() })
             }
             AppendAnswer::Refused { reason, detail } => {
-                Kind::Refused(proto::AppendRefused { reason: reason.to_wire(), detail })
+                let (reason, log_epoch) = reason.to_wire();
+                Kind::Refused(proto::AppendRefused { reason, detail, log_epoch })
             }
         };
         Self { kind: Some(kind) }
@@ -162,8 +169,8 @@ impl TryFrom<proto::AppendResponse> for AppendAnswer {
             Some(Kind::Durable(proto::FramesDurable { log_epoch, offset: number })) => {
                 Ok(Self::Durable { log_epoch: LogEpoch::new(log_epoch), offset: offset("offset", number)? })
             }
-            Some(Kind::Refused(proto::AppendRefused { reason, detail })) => {
-                Ok(Self::Refused { reason: AppendRefusal::from_wire(reason), detail })
+            Some(Kind::Refused(proto::AppendRefused { reason, detail, log_epoch })) => {
+                Ok(Self::Refused { reason: AppendRefusal::from_wire(reason, log_epoch), detail })
             }
             None => Err(bad("kind", "it is unknown to this release")),
         }
@@ -301,7 +308,9 @@ mod tests {
             AppendAnswer::Adopted { log_epoch, next: offset },
             AppendAnswer::Durable { log_epoch, offset },
         ];
-        let refusals = AppendRefusal::ALL.iter().map(|(reason, _)| *reason).chain([AppendRefusal::Other]);
+        let stale = AppendRefusal::StaleEpoch { found: LogEpoch::new(5) };
+        let plain = AppendRefusal::PLAIN.iter().map(|(reason, _)| *reason);
+        let refusals = plain.chain([stale, AppendRefusal::Other]);
         answers.extend(refusals.map(|reason| AppendAnswer::Refused { reason, detail: "why".into() }));
         for answer in answers {
             let wire = proto::AppendResponse::from(answer.clone());

@@ -41,6 +41,22 @@ impl ChainChecker {
         require(written == Some(state), "INV-CHAIN-1", text)
     }
 
+    /// The writer's database before a transaction of its epoch; none where that is what it restored.
+    #[must_use]
+    pub fn before(&self, cell: Cell, epoch: Epoch, txid: Txid) -> Option<&[OpId]> {
+        self.written.get(&(cell, epoch, txid.previous()?)).map(Vec::as_slice)
+    }
+
+    /// What the writer of an epoch wrote from a transaction on, beyond the first `kept` operations of its database.
+    pub fn written_from(
+        &self,
+        (cell, epoch, txid): (Cell, Epoch, Txid),
+        kept: usize,
+    ) -> impl Iterator<Item = OpId> {
+        let later = self.written.range((cell, epoch, txid)..=(cell, epoch, Txid::new(u64::MAX)));
+        later.flat_map(move |(_, state)| state.iter().skip(kept).copied())
+    }
+
     /// A restore found no chain although its claim is still the cell's newest.
     ///
     /// # Errors

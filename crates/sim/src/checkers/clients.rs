@@ -15,6 +15,8 @@ pub struct ClientsChecker {
     /// Acknowledged writes of a cell: when, and in which epoch.
     acknowledged: BTreeMap<Cell, Vec<(u64, Epoch, OpId)>>,
     refused: BTreeSet<OpId>,
+    /// Declared lost by a person.
+    lost: BTreeSet<OpId>,
     purged: BTreeMap<Cell, Epoch>,
     acknowledged_len: u64,
 }
@@ -40,6 +42,11 @@ impl ClientsChecker {
         self.purged.insert(cell, epoch);
     }
 
+    /// A person declared writes lost.
+    pub fn on_lost(&mut self, ops: impl IntoIterator<Item = OpId>) {
+        self.lost.extend(ops);
+    }
+
     /// A client read `state` with a request that began at `began`; `is_recent` asks for what was acknowledged before.
     ///
     /// # Errors
@@ -57,7 +64,8 @@ impl ClientsChecker {
         let floor = self.purged.get(&cell).copied().unwrap_or_default();
         let there: BTreeSet<&OpId> = state.iter().collect();
         let expected = self.acknowledged.get(&cell).into_iter().flatten();
-        let mut expected = expected.filter(|(at, epoch, _)| *at < began && *epoch >= floor);
+        let is_owed = |op: &OpId| !self.lost.contains(op);
+        let mut expected = expected.filter(|(at, epoch, op)| *at < began && *epoch >= floor && is_owed(op));
         let missing = expected.find(|(_, _, op)| !there.contains(op));
         let text = format_args!("{cell:?}: a read begun at {began} lacks {missing:?}: {state:?}");
         require(missing.is_none(), "RECENCY", text)
@@ -99,6 +107,9 @@ mod tests {
         checker.on_read(CELL, 10, &[], true).unwrap();
         assert_eq!(checker.on_read(CELL, 11, &[], true).unwrap_err().invariant, "RECENCY");
         checker.on_read(CELL, 11, &[OpId(1)], true).unwrap();
+        checker.on_acknowledged(CELL, OpId(2), Epoch::new(1), 11).unwrap();
+        checker.on_lost([OpId(2)]);
+        checker.on_read(CELL, 12, &[OpId(1)], true).unwrap();
         checker.on_purged(CELL, Epoch::new(2));
         checker.on_read(CELL, 12, &[], true).unwrap();
     }

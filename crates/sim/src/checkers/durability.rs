@@ -59,6 +59,23 @@ impl DurabilityChecker {
         Ok(())
     }
 
+    /// Whether level 0 of a cell's epoch holds a transaction: what a restore finds, however old its listing is.
+    #[must_use]
+    pub fn has_landed(&self, cell: Cell, epoch: Epoch, txid: Txid) -> bool {
+        self.epochs.get(&(cell, epoch)).is_some_and(|log| log.landed.contains_key(&txid))
+    }
+
+    /// A person declared lost what the bucket lacks of an epoch, which begins with `first`: what outputs revealed of it is
+    /// owed no longer. `before` is the writer's database before that; none: what it restored. Returns how many operations
+    /// of it are owed still.
+    pub fn on_lost(&mut self, cell: Cell, epoch: Epoch, first: Txid, before: Option<&[OpId]>) -> usize {
+        let log = self.epochs.entry((cell, epoch)).or_default();
+        let kept = before.or(log.restored.as_deref()).map_or(0, <[OpId]>::len);
+        log.revealed.truncate(kept);
+        log.revealed_txids.retain(|txid| *txid < first);
+        kept
+    }
+
     /// The store applied a release of `epoch`, after which nobody recovers it.
     ///
     /// # Errors
@@ -190,6 +207,21 @@ mod tests {
         assert_eq!(reveal(&mut checker).unwrap_err().invariant, "INV-OWN-3");
         checker.on_landed(CELL, Epoch::new(1), Txid::new(1), 4);
         checker.on_released(CELL, Epoch::new(1)).unwrap();
+    }
+
+    #[test]
+    fn a_declared_loss_frees_later_epochs_of_what_was_lost_and_of_nothing_else() {
+        let mut checker = DurabilityChecker::default();
+        claimed(&mut checker, 1, 0, 1);
+        checker.on_restored(CELL, Epoch::new(1), &[OpId(6)]).unwrap();
+        let state = [OpId(6), OpId(7), OpId(8)];
+        checker.on_revealed(CELL, Epoch::new(1), &state, (Txid::new(1), Txid::new(2)), |_| true).unwrap();
+        assert_eq!(checker.on_lost(CELL, Epoch::new(1), Txid::new(2), Some(&state[..2])), 2);
+        claimed(&mut checker, 2, 0, 2);
+        assert!(checker.on_restored(CELL, Epoch::new(2), &[OpId(6)]).is_err(), "that was not lost");
+        checker.on_restored(CELL, Epoch::new(2), &state[..2]).unwrap();
+        assert_eq!(checker.on_lost(CELL, Epoch::new(1), Txid::new(1), None), 1, "what was restored is owed");
+        checker.on_restored(CELL, Epoch::new(3), &[OpId(6), OpId(9)]).unwrap();
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub struct LogFacts {
     fsynced: BTreeMap<(MemberId, SessionId), BTreeSet<LogOffset>>,
     stored: BTreeSet<FrameId>,
     proved: BTreeSet<FrameId>,
+    /// Sessions whose logs are sealed with a declared loss.
+    lost: BTreeSet<SessionId>,
     /// The bundles in the bucket.
     pub bundles: BundleFacts,
 }
@@ -106,6 +108,32 @@ impl LogFacts {
         let is_stored = |frame: &FrameId| self.stored.contains(frame) || bundled.contains(frame);
         let mut doubtful = frames.range(from..below).filter(|(_, frame)| !is_stored(frame));
         doubtful.find(|(offset, _)| !is_held(offset)).map(|(offset, frame)| (*offset, *frame))
+    }
+
+    /// A session's log is sealed with a declared loss: what the bucket lacks of it now is owed to nobody.
+    pub fn on_lost(&mut self, session: SessionId) {
+        self.lost.insert(session);
+    }
+
+    /// Whether a session's log is sealed with a declared loss.
+    #[must_use]
+    pub fn is_lost(&self, session: SessionId) -> bool {
+        self.lost.contains(&session)
+    }
+
+    /// Of each cell's epoch the first frame of a session that did not land.
+    pub fn first_not_landed(
+        &self,
+        session: SessionId,
+        has_landed: impl Fn(&FrameId) -> bool,
+    ) -> BTreeMap<(Cell, Epoch), Txid> {
+        let mut firsts = BTreeMap::new();
+        let frames = self.sessions.get(&session).into_iter().flat_map(|facts| facts.frames.values());
+        for (cell, epoch, txid) in frames.filter(|frame| !has_landed(frame)) {
+            let first = firsts.entry((*cell, *epoch)).or_insert(*txid);
+            *first = (*first).min(*txid);
+        }
+        firsts
     }
 
     /// Frames appended in all.

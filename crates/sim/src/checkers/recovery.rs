@@ -90,6 +90,23 @@ impl LossChecker {
         let text = format_args!("{}: nobody declared the loss that {record:?} tells of", record.session);
         require(!record.loss_declared || is_declared, "INV-REC-3", text)
     }
+
+    /// A program's call wrote a loss record.
+    ///
+    /// # Errors
+    /// Always: INV-REC-3.
+    pub fn on_written(&self, session: SessionId) -> Result<(), Violation> {
+        Err(Violation::new("INV-REC-3", format_args!("a program declared the loss of {session}")))
+    }
+}
+
+/// Sealed is final: not even who comes back with what was lost changes the record.
+///
+/// # Errors
+/// INV-REC-2.
+pub fn must_be_final(before: Option<&LogRecord>, after: &LogRecord) -> Result<(), Violation> {
+    let is_sealed = before.is_some_and(|before| before.state == LogState::Sealed);
+    require(!is_sealed, "INV-REC-2", format_args!("{before:?} was sealed and became {after:?}"))
 }
 
 #[cfg(test)]
@@ -144,5 +161,15 @@ mod tests {
         let lost = LogRecord { loss_declared: true, ..record(ensemble(&[1]), true, None) };
         LossChecker.on_record(&lost, true).unwrap();
         assert_eq!(LossChecker.on_record(&lost, false).unwrap_err().invariant, "INV-REC-3");
+        assert_eq!(LossChecker.on_written(ME).unwrap_err().invariant, "INV-REC-3");
+    }
+
+    #[test]
+    fn a_sealed_record_that_changes_is_noticed() {
+        let open = record(ensemble(&[1]), true, None);
+        let sealed = LogRecord { state: LogState::Sealed, ..open.clone() };
+        must_be_final(None, &open).unwrap();
+        must_be_final(Some(&open), &sealed).unwrap();
+        assert!(must_be_final(Some(&sealed), &sealed).is_err());
     }
 }

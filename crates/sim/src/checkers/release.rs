@@ -52,6 +52,9 @@ impl ReleaseChecker {
         session: SessionId,
         start: LogOffset,
     ) -> Result<(), Violation> {
+        if facts.is_lost(session) {
+            return Ok(()); // it came back, and learnt that nobody will ask for them
+        }
         let proved = facts.proved_below(session);
         self.on_released(facts, session, start.min(proved))
     }
@@ -109,5 +112,7 @@ mod tests {
         ReleaseChecker.on_dropped(&mut facts, ME, at(3)).unwrap();
         facts.on_proved(ME, at(3));
         assert!(ReleaseChecker.on_dropped(&mut facts, ME, at(3)).is_err());
+        facts.on_lost(ME);
+        ReleaseChecker.on_dropped(&mut facts, ME, at(3)).unwrap();
     }
 }

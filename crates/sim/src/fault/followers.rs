@@ -2,12 +2,17 @@
 
 use holdfast_types::Incarnation;
 
+use crate::checkers::slowness::Pace;
 use crate::event::Event;
 use crate::follower::FollowerInput;
 use crate::journal::Disk;
 use crate::scenario::Fault;
 use crate::world::World;
 
+/// A disk that becomes slow again within this time need not have looked well to anybody.
+const SLOW_AGAIN_MS: u64 = 5_000;
+/// How long a follower is away that is given up.
+const AWAY_MS: (u64, u64) = (6_000, 25_000);
 /// Time for sessions to leave a draining follower.
 const DRAIN_MS: (u64, u64) = (1_000, 6_000);
 
@@ -30,6 +35,10 @@ impl World {
                 self.crash(node);
                 (0..self.followers.len()).for_each(|follower| self.lose_disk(follower));
             }
+            Fault::TakeAllAway => {
+                self.crash(node);
+                (0..self.followers.len()).for_each(|follower| self.take_away(follower));
+            }
             Fault::LoseSegment => {
                 let mut rng = self.rng.clone();
                 self.restart_follower(follower, |disk| disk.lose_segment(&mut rng));
@@ -37,7 +46,15 @@ impl World {
             }
             Fault::SlowDisk => {
                 let span = self.rng.within(200, 4_000);
-                self.followers[follower].slow_until_ms = self.now + span;
+                self.slow_down(follower, span);
+            }
+            Fault::SlowMember => {
+                let span = self.rng.within(1_000, 14_000);
+                self.slow_down(follower, span);
+            }
+            Fault::SlowAll => {
+                let span = self.rng.within(1_000, 25_000);
+                (0..self.followers.len()).for_each(|follower| self.slow_down(follower, span));
             }
             Fault::FullDisk => {
                 let span = self.rng.within(500, 6_000);
@@ -65,6 +82,35 @@ impl World {
     fn lose_disk(&mut self, index: usize) {
         let incarnation = Incarnation::from_bits(self.rng.wide_bits());
         self.restart_follower(index, |disk| *disk = Disk::new(incarnation));
+    }
+
+    fn slow_down(&mut self, index: usize, span_ms: u64) {
+        let follower = &mut self.followers[index];
+        let Pace { begun_ms, since_ms, until_ms } = &mut follower.pace;
+        if *until_ms == 0 || self.now > *until_ms + SLOW_AGAIN_MS {
+            *begun_ms = self.now;
+        }
+        if self.now > *until_ms {
+            *since_ms = self.now;
+        }
+        *until_ms = (*until_ms).max(self.now + span_ms);
+    }
+
+    /// Away for so long that somebody may give it up; mostly it comes back as it was.
+    fn take_away(&mut self, index: usize) {
+        self.end_follower(index);
+        let (fate, bits) = (self.rng.below(10), self.rng.wide_bits());
+        let mut rng = self.rng.clone();
+        let disk = &mut self.followers[index].disk;
+        match fate {
+            0..2 => *disk = Disk::new(Incarnation::from_bits(bits)),
+            2..4 => disk.lose_segment(&mut rng),
+            _ => {}
+        }
+        self.rng.bits();
+        let (low, high) = AWAY_MS;
+        let delay = self.rng.within(low, high);
+        self.after(delay, Event::StartFollower(index));
     }
 
     /// The owner, some followers, or all of them; who is back first is up to the seed.

@@ -15,8 +15,6 @@ use crate::world::World;
 
 /// How long an entry may wait that nobody waits for.
 const FLUSH_MS: u64 = 60;
-/// An fsync of a slow disk takes at least a second.
-const SLOW_FSYNC_MS: (u64, u64) = (1_000, 1_300);
 
 impl World {
     pub(super) fn persist(
@@ -54,8 +52,8 @@ impl World {
         let life = process.life;
         let batch = std::mem::take(&mut process.queue);
         let upto = self.followers[index].disk.write(batch);
-        let (low, high) = if self.now < self.followers[index].slow_until_ms {
-            SLOW_FSYNC_MS
+        let (low, high) = if self.now < self.followers[index].pace.until_ms {
+            self.plan.slow_fsync_ms
         } else {
             (1, self.plan.fsync_ms_max)
         };

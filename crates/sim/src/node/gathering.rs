@@ -21,11 +21,16 @@ const PUT_PATIENCE_MS: u64 = 2_500;
 const RETRY_PAUSE_MS: u64 = 150;
 const FAILURES_MAX: u32 = 6;
 
+/// How far the chain of each cell's epoch reaches.
+type Reached = BTreeMap<(Cell, Epoch), Txid>;
+
 /// A gathering under way.
 #[derive(Debug)]
 pub(crate) struct Gathering {
     /// None: bundles.
     member: Option<MemberId>,
+    /// After a declared loss: how far each chain is known to reach. What does not continue one is left out.
+    reached: Option<Reached>,
     next: LogOffset,
     /// Of bundles: after the last known one.
     end: LogOffset,
@@ -44,10 +49,10 @@ impl World {
         member: MemberId,
         (start, end, is_whole): (LogOffset, LogOffset, bool),
     ) -> Result<(), Violation> {
-        assert!(is_whole, "nobody declares a loss in this world");
         let began_at = self.nodes[index].clock.read(self.now).wall;
         let gathering = Gathering {
             member: Some(member),
+            reached: (!is_whole).then(Reached::default),
             next: start.max(LogOffset::new(1)),
             end,
             began_at,
@@ -114,13 +119,50 @@ impl World {
         session: SessionId,
         frames: &[Rc<Frame>],
     ) -> Result<(), Violation> {
-        for (key, body) in cut(frames) {
+        let gathering = self.gathering(index, session).expect("checked");
+        let frames = match gathering.reached.take() {
+            None => frames.to_vec(),
+            Some(mut reached) => {
+                let connected = self.connected(frames, &mut reached);
+                self.gathering(index, session).expect("checked").reached = Some(reached);
+                connected
+            }
+        };
+        let objects = cut(&frames);
+        if objects.is_empty() {
+            let gathering = self.gathering(index, session).expect("checked");
+            gathering.next = gathering.window_end;
+            return self.go_on_gathering(index, session);
+        }
+        for (key, body) in objects {
             let id = self.name();
             let gathering = self.gathering(index, session).expect("checked");
             gathering.pieces.insert(id, (key, body));
             self.put_piece(index, session, id, 0)?;
         }
         Ok(())
+    }
+
+    /// The frames that continue what their cells' prefixes hold, as listings and openers show it.
+    fn connected(&self, frames: &[Rc<Frame>], reached: &mut Reached) -> Vec<Rc<Frame>> {
+        let mut connected = frames.to_vec();
+        connected.sort_by_key(|frame| frame.id);
+        connected.retain(|frame| {
+            let (cell, epoch, txid) = frame.id;
+            let before = txid.previous().unwrap_or(Txid::ZERO);
+            let is_base = || match self.bucket.peek(&Key::Opener(cell, epoch)) {
+                Some(Body::Opener(opener)) => opener.base.map_or(Txid::ZERO, |base| base.txid) == before,
+                _ => false,
+            };
+            let follows = reached.get(&(cell, epoch)).is_some_and(|reached| *reached >= before)
+                || self.bucket.has_transaction(cell, epoch, before)
+                || is_base();
+            if follows {
+                reached.insert((cell, epoch), txid);
+            }
+            follows
+        });
+        connected
     }
 
     pub(super) fn start_gathering_bundles(
@@ -130,10 +172,10 @@ impl World {
         from: LogOffset,
         is_whole: bool,
     ) -> Result<(), Violation> {
-        assert!(is_whole, "nobody declares a loss in this world");
         let began_at = self.nodes[index].clock.read(self.now).wall;
         let gathering = Gathering {
             member: None,
+            reached: (!is_whole).then(Reached::default),
             next: from,
             end: from,
             began_at,

@@ -159,7 +159,10 @@ impl World {
                 self.log_event(index, NodeLogEvent::Durable { member: member.clone(), offset })?;
                 self.pump_link(index, &member)
             }
-            Message::Refused(refusal) => self.fail_link(index, member, failure_of(refusal)),
+            Message::Refused(refusal) => {
+                self.tally.asked_anew += u64::from(matches!(refusal, Refusal::StaleEpoch { .. }));
+                self.fail_link(index, member, failure_of(refusal))
+            }
             Message::Broken => self.on_link_broken(index, member),
             other => unreachable!("{other:?} goes to a follower"),
         }
@@ -197,6 +200,7 @@ fn failure_of(refusal: Refusal) -> MemberFailure {
         Refusal::Full => MemberFailure::Full,
         Refusal::Draining => MemberFailure::Draining,
         Refusal::Damaged => MemberFailure::Damaged,
+        Refusal::StaleEpoch { found } => MemberFailure::StaleEpoch { found },
         Refusal::NotAMember | Refusal::RecordUnreadable | Refusal::Gap | Refusal::Corrupt => {
             MemberFailure::Refused
         }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use holdfast_core::ensemble::{
-    EnsembleProof, NodeLog, NodeLogConfig, NodeLogEffect, NodeLogEvent, Pressure, RetentionLimits,
+    EnsembleProof, MemberFailure, NodeLog, NodeLogConfig, NodeLogEffect, NodeLogEvent, Pressure,
+    RetentionLimits,
 };
 use holdfast_core::gate::GateEvent;
 use holdfast_core::lease::FenceCause;
@@ -190,13 +191,13 @@ impl World {
                 Ok(())
             }
             NodeLogEffect::Active { log_epoch, members } => {
-                self.ensembles += 1;
+                self.tally.ensembles += 1;
                 self.trace.line(self.now, format_args!("n{index} log epoch {log_epoch}: {members:?}"));
-                Ok(())
+                self.checkers.slowness.on_active(session, &members, self.now)
             }
             NodeLogEffect::Evicted { member, failure } => {
                 self.trace.line(self.now, format_args!("n{index} gives up {member:?}: {}", failure.name()));
-                Ok(())
+                if failure == MemberFailure::Slow { self.observe_slowness(index, &member) } else { Ok(()) }
             }
             NodeLogEffect::Fence => self.fence(index, FenceCause::LogTaken),
             NodeLogEffect::Closed => {
@@ -211,7 +212,7 @@ impl World {
         let record = self.log_record(&self.nodes[index].name.clone(), session);
         let facts = &mut self.checkers.facts;
         self.checkers.proof.on_proved(facts, session, proof.below(), record.as_ref())?;
-        self.proofs += 1;
+        self.tally.proofs += 1;
         // Gates are on other threads.
         let delay = self.rng.below(3);
         self.after(delay, Event::Node(index, Some(session), NodeEvent::Proved(proof)));

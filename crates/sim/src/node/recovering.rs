@@ -55,6 +55,8 @@ pub(crate) enum RecoveryStep {
     Read,
     Write,
     Loss,
+    /// The lease of another recoverer's node.
+    Lease,
     /// The next bundle.
     Bundle,
     /// A piece of what is gathered.
@@ -93,7 +95,13 @@ impl World {
         let write_id = WriteId::from_bits(self.rng.wide_bits());
         let run = self.name();
         self.trace.line(self.now, format_args!("n{index} recovers {session}"));
-        let me = Recoverer { claimant, node: node.clone(), session };
+        let me = Recoverer {
+            claimant,
+            claimant_node: Some(self.nodes[index].name.clone()),
+            node: node.clone(),
+            session,
+            clock_skew_max_ms: CLOCK_SKEW_MAX_MS,
+        };
         let (machine, effect) = Recovery::start(me, write_id);
         let recovering = Recovering {
             machine,
@@ -169,6 +177,11 @@ impl World {
                 let read = Operation::Get(Key::Loss(session));
                 self.call(index, purpose(RecoveryStep::Loss), read, (0, READ_PATIENCE_MS))
             }
+            RecoveryEffect::ReadClaimantLease { node } => {
+                recovering.asked_at = wall;
+                let read = Operation::Get(Key::Lease(node));
+                self.call(index, purpose(RecoveryStep::Lease), read, (0, READ_PATIENCE_MS))
+            }
             RecoveryEffect::Finish(outcome) => self.on_recovery_over(index, session, &outcome),
         }
     }
@@ -241,6 +254,9 @@ impl World {
             (RecoveryStep::Loss, Reply::Object(found)) => {
                 RecoveryEvent::LossLookedFor { is_declared: found.is_some() }
             }
+            (RecoveryStep::Lease, Reply::Object(found)) => {
+                RecoveryEvent::ClaimantLeaseRead { lease: lease_of(found) }
+            }
             _ => RecoveryEvent::ReadFailed,
         };
         self.recovery_event(index, session, event, asked_at)
@@ -257,7 +273,7 @@ impl World {
         let over = process.recoveries.remove(&session).expect("a recovery ends once");
         let is_recovered = matches!(outcome, RecoveryOutcome::Recovered { .. });
         if is_recovered {
-            self.recovered += 1;
+            self.tally.recovered += 1;
             let debris = over.bundles.iter().map(|first| Key::Bundle(session, *first)).collect();
             let delete = Operation::Delete(debris);
             self.call(index, Purpose::Nobody, delete, (0, WRITE_PATIENCE_MS))?;
@@ -321,17 +337,22 @@ impl World {
         (node, session, asked_at): (NodeName, SessionId, Millis),
         reply: Reply,
     ) -> Result<(), Violation> {
-        let lease = match reply {
-            Reply::Object(Some((Body::Lease(lease, protocol), _))) => {
-                Some(LeaseView { session: lease.session, expires_ms: lease.expires_ms, protocol })
-            }
-            Reply::Object(_) => None,
-            _ => return Ok(()),
-        };
+        let Reply::Object(found) = reply else { return Ok(()) };
+        let lease = lease_of(found);
         let is_dead = is_session_dead(lease.as_ref(), session, asked_at, CLOCK_SKEW_MAX_MS);
         if is_dead && self.recovering(index, session).is_none() && self.may_act(index) {
             return self.start_recovery(index, (node, session), Vec::new());
         }
         Ok(())
+    }
+}
+
+/// What a read of a lease found.
+fn lease_of(found: Option<(Body, u64)>) -> Option<LeaseView> {
+    match found {
+        Some((Body::Lease(lease, protocol), _)) => {
+            Some(LeaseView { session: lease.session, expires_ms: lease.expires_ms, protocol })
+        }
+        _ => None,
     }
 }

@@ -112,6 +112,13 @@ impl Plan {
                 self.fault_every_ms_max = 2_500;
                 self.link_slow = 20;
             }
+            Scenario::SlowMembers => {
+                self.faults = vec![(Fault::SlowMember, 4), (Fault::SlowAll, 3), (Fault::Crash, 1)];
+                self.fault_every_ms_max = 9_000;
+                self.faults_until_ms += 30_000;
+                self.followers = self.followers.max(3);
+                self.fsync_ms_max = 3;
+            }
             Scenario::Zombies => {
                 self.faults = vec![(Fault::Pause, 6), (Fault::BreakLinks, 2), (Fault::ClockStep, 1)];
                 self.fault_every_ms_max = 4_000;
@@ -130,6 +137,17 @@ impl Plan {
             Scenario::AllDisksLost => {
                 self.faults = vec![(Fault::LoseAllDisks, 2), (Fault::Crash, 2), (Fault::BreakLinks, 1)];
                 self.fault_every_ms_max = 14_000;
+            }
+            Scenario::DeclaredLoss => {
+                self.faults = vec![
+                    (Fault::TakeAllAway, 3),
+                    (Fault::LoseAllDisks, 1),
+                    (Fault::DeclareLoss, 6),
+                    (Fault::Crash, 1),
+                    (Fault::BreakLinks, 1),
+                ];
+                self.fault_every_ms_max = 3_500;
+                self.declares_loss = true;
             }
             Scenario::EnsembleDrains => {
                 self.faults = vec![

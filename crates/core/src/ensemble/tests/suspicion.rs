@@ -155,6 +155,46 @@ fn a_while_in_which_members_do_well_ends_the_suspicion() {
 }
 
 #[test]
+fn a_member_that_was_given_up_while_its_record_was_written_is_not_asked() {
+    let mut world = World::new();
+    let effects = world.followers(vec![follower("a"), follower("b"), follower("c")]);
+    let chosen: Vec<String> = names(&written(&effects).0).into_iter().map(Into::into).collect();
+    world.apply(&effects);
+    let (stays, goes) = (&chosen[0], &chosen[1]);
+    let effects = world.failed(goes, MemberFailure::Unreachable);
+    let next = written(&effects).0;
+    // Of the new ensemble the one that was kept is given up before the write is answered.
+    world.failed(stays, MemberFailure::Slow);
+    let effects = world.apply(&effects);
+    let asked = effects.iter().filter_map(|effect| match effect {
+        NodeLogEffect::Adopt { member, .. } => Some(member.follower.as_str()),
+        _ => None,
+    });
+    let asked: Vec<&str> = asked.collect();
+    assert!(names(&next).contains(&stays.as_str()) && !asked.contains(&stays.as_str()), "{effects:?}");
+    assert_eq!(names(&written(&effects).0), asked, "and another ensemble follows at once");
+}
+
+#[test]
+fn of_two_that_stall_alike_the_first_to_answer_shows_nothing_of_the_other() {
+    let mut world = World::stalled(&["c"]);
+    // Both have done well until now.
+    let late = |world: &mut World, ms: u64| {
+        world.now = world.now.plus(ms);
+        world.on(NodeLogEvent::Tick)
+    };
+    late(&mut world, 1_000);
+    world.durable("a", 2);
+    let effects = late(&mut world, 300);
+    assert!(evicted(&effects).is_empty(), "{effects:?}");
+    let effects = late(&mut world, 2_000);
+    assert!(evicted(&effects).is_empty(), "{effects:?}");
+    // Four times as long as `a` took is another matter, once `a`'s own lateness is forgotten.
+    let effects = late(&mut world, 800);
+    assert_eq!(evicted(&effects), ["b"]);
+}
+
+#[test]
 fn a_stall_of_both_that_begins_a_tick_apart_blames_neither() {
     let mut world = World::stalled(&["c"]);
     world.durable("a", 2);

@@ -24,9 +24,19 @@ fn an_adoption_that_the_record_does_not_allow_is_refused() {
         assert_eq!(asked_with(LogRecord { state, ..record(3) }), not_a_member);
     }
     assert_eq!(asked_with(record(2)), not_a_member, "an older ensemble");
-    assert_eq!(asked_with(record(4)), not_a_member, "a newer ensemble");
     let others = ensemble(3, vec![member("g", 1), member("h", 2)]);
     assert_eq!(asked_with(LogRecord { ensemble: others, ..record(3) }), not_a_member);
+}
+
+#[test]
+fn a_member_that_is_asked_for_an_epoch_of_the_past_says_which_one_the_record_names() {
+    let stale = refused(ONE, Refusal::StaleEpoch { found: LogEpoch::new(4) });
+    assert_eq!(asked_with(record(4)), stale);
+    let others = ensemble(4, vec![member("g", 1), member("f", 2)]);
+    let answer = asked_with(LogRecord { ensemble: others, ..record(4) });
+    assert_eq!(answer, refused(ONE, Refusal::NotAMember), "not on this disk");
+    let answer = asked_with(LogRecord { state: LogState::Recovering, ..record(4) });
+    assert_eq!(answer, refused(ONE, Refusal::NotAMember), "the session is dead");
 }
 
 #[test]

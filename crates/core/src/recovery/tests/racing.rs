@@ -48,8 +48,10 @@ impl Racer {
     fn new(claimant: u128) -> Self {
         let me = Recoverer {
             claimant: SessionId::from_bits(claimant),
+            claimant_node: Some(NodeName::parse(&alloc::format!("m{claimant}")).unwrap()),
             node: NodeName::parse("n").unwrap(),
             session: DEAD,
+            clock_skew_max_ms: SKEW_MS,
         };
         let (machine, effect) = Recovery::start(me, WriteId::from_bits(claimant << 64));
         Self { machine, outstanding: vec![effect], asked: vec![], gathered_to: None, outcome: None }
@@ -83,6 +85,16 @@ impl Racer {
                 }
                 RecoveryEffect::LookForLoss => {
                     RecoveryEvent::LossLookedFor { is_declared: world.loss_declared }
+                }
+                RecoveryEffect::ReadClaimantLease { .. } if choice == 0 => RecoveryEvent::ReadFailed,
+                // Whether the other lives is anybody's guess: no answer may do harm.
+                RecoveryEffect::ReadClaimantLease { .. } if choice < 6 => {
+                    RecoveryEvent::ClaimantLeaseRead { lease: None }
+                }
+                RecoveryEffect::ReadClaimantLease { node } => {
+                    let session: u128 = node.as_str()[1..].parse().unwrap();
+                    let lease = relieving::lease(SessionId::from_bits(session), now.plus(9));
+                    RecoveryEvent::ClaimantLeaseRead { lease: Some(lease) }
                 }
                 other => unreachable!("{other:?}"),
             };

@@ -1,0 +1,52 @@
+//! How often what a scenario is made for happened: a world in which nothing of a kind happens proves nothing of it.
+
+/// Counts of one run, or of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Ensembles that became active.
+    pub ensembles: u64,
+    /// Proofs by ensembles.
+    pub proofs: u64,
+    /// Members that were asked anew because their record had moved on.
+    pub asked_anew: u64,
+    /// Members that were given up for slowness...
+    pub slow: u64,
+    /// ...of them, while all were slow for long.
+    pub replaced: u64,
+    /// Recoveries that came to their end.
+    pub recovered: u64,
+    /// Recoverers that were taken over before they were silent for long.
+    pub relieved: u64,
+    /// Logs that were sealed with a declared loss.
+    pub declared: u64,
+    /// Bundles that the store was given.
+    pub bundled: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        let Self { ensembles, proofs, asked_anew, slow, replaced, recovered, relieved, declared, bundled } =
+            other;
+        self.ensembles += ensembles;
+        self.proofs += proofs;
+        self.asked_anew += asked_anew;
+        self.slow += slow;
+        self.replaced += replaced;
+        self.recovered += recovered;
+        self.relieved += relieved;
+        self.declared += declared;
+        self.bundled += bundled;
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { ensembles, proofs, asked_anew, slow, replaced, recovered, relieved, declared, bundled } =
+            self;
+        write!(
+            f,
+            "{ensembles} ensembles, {proofs} proofs, {asked_anew} members asked anew, {slow} slow, {replaced} replaced, {recovered} recoveries, \
+             {relieved} recoverers relieved, {declared} losses declared, {bundled} bundles"
+        )
+    }
+}
