@@ -26,20 +26,20 @@ const CASES: &[Case] = &[
     (
         "node log, broken link and quarantine",
         node_log!(followers: 1, views: LONE, ticks: true, broken_links: 1, leaps: 1),
-        pinned(883_660, 212_269, 66),
+        pinned(754_660, 179_175, 66),
     ),
-    ("node log, broken link", node_log!(broken_links: 1), pinned(733_505, 253_905, 71)),
+    ("node log, broken link", node_log!(broken_links: 1), pinned(597_467, 202_087, 65)),
     (
         "node log, crash and seal without answer",
         node_log!(crashes: 1, unanswered_seals: 1),
-        pinned(1_458_417, 475_748, 73),
+        pinned(1_086_751, 348_876, 64),
     ),
     (
         "node log, race and lost answer",
         node_log!(followers: 1, views: LONE, recoverers: 2, lost_answers: 1),
-        pinned(1_379_442, 514_313, 58),
+        pinned(1_510_674, 561_353, 59),
     ),
-    ("node log, move among three", node_log!(followers: 3, views: MOVE), pinned(4_071_475, 1_196_901, 78)),
+    ("node log, move among three", node_log!(followers: 3, views: MOVE), pinned(4_575_690, 1_330_253, 78)),
     (
         "node log, spare follower",
         node_log!(followers: 3, views: SPARE, broken_links: 1),

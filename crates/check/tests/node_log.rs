@@ -25,25 +25,25 @@ fn a_write_of_the_record_whose_answer_is_lost_changes_nothing() {
 #[test]
 fn an_ensemble_grows_while_frames_are_proved() {
     let bounds = Bounds { views: GROWTH, ..PLAIN };
-    must_hold("node log, growth", NodeLogModel(bounds), pinned(407_488, 151_155, 70));
+    must_hold("node log, growth", NodeLogModel(bounds), pinned(401_700, 148_691, 70));
 }
 
 #[test]
 fn an_ensemble_moves_while_frames_are_proved() {
     let bounds = Bounds { views: SWAP, ..PLAIN };
-    must_hold("node log, move", NodeLogModel(bounds), pinned(56_183, 23_797, 61));
+    must_hold("node log, move", NodeLogModel(bounds), pinned(55_846, 23_601, 61));
 }
 
 #[test]
 fn a_follower_crashes_with_frames_that_are_not_fsynced() {
     let bounds = Bounds { crashes: 1, ..PLAIN };
-    must_hold("node log, crash", NodeLogModel(bounds), pinned(539_517, 197_454, 72));
+    must_hold("node log, crash", NodeLogModel(bounds), pinned(404_317, 145_522, 64));
 }
 
 #[test]
 fn a_follower_with_another_disk_is_no_member_and_no_witness() {
     let bounds = Bounds { lost_disks: 1, ..ONE_FOLLOWER };
-    must_hold("node log, lost disk", NodeLogModel(bounds), pinned(57_121, 20_345, 67));
+    must_hold("node log, lost disk", NodeLogModel(bounds), pinned(43_092, 15_267, 66));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn recoverers_race() {
 #[test]
 fn a_silent_recoverer_is_taken_over() {
     let bounds = Bounds { recoverers: 2, leaps: 1, ..ONE_FOLLOWER };
-    must_hold("node log, takeover of a recovery", NodeLogModel(bounds), pinned(1_783_493, 681_242, 67));
+    must_hold("node log, takeover of a recovery", NodeLogModel(bounds), pinned(1_941_561, 747_002, 67));
 }
 
 #[test]
@@ -79,5 +79,5 @@ fn a_person_declares_loss_and_what_comes_back_changes_nothing() {
 #[test]
 fn a_second_crash_and_a_second_frame_change_nothing() {
     let bounds = Bounds { crashes: 2, frames: 2, ..ONE_FOLLOWER };
-    must_hold("node log, two crashes", NodeLogModel(bounds), pinned(97_060, 45_246, 78));
+    must_hold("node log, two crashes", NodeLogModel(bounds), pinned(42_994, 18_260, 43));
 }
