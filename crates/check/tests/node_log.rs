@@ -78,6 +78,6 @@ fn a_person_declares_loss_and_what_comes_back_changes_nothing() {
 
 #[test]
 fn a_second_crash_and_a_second_frame_change_nothing() {
-    let bounds = Bounds { crashes: 2, frames: 2, ..ONE_FOLLOWER };
-    must_hold("node log, two crashes", NodeLogModel(bounds), pinned(42_994, 18_260, 43));
+    let bounds = Bounds { crashes: 2, frames: 2, leaps: 1, ..ONE_FOLLOWER };
+    must_hold("node log, two crashes and a pause", NodeLogModel(bounds), pinned(678_176, 290_969, 68));
 }
