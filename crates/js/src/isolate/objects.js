@@ -1,6 +1,6 @@
 // Durable Object namespaces, ids and stubs.
 export default function (native, internals) {
-  const { notYet } = internals;
+  const { needArguments, notYet } = internals;
 
   class DurableObjectId {
     #hex;
@@ -104,6 +104,7 @@ export default function (native, internals) {
       this.#className = className;
     }
     idFromName(name) {
+      needArguments(arguments.length, 1, "idFromName' on 'DurableObjectNamespace");
       const text = `${name}`;
       return new DurableObjectId(internals, this.#className, native.idFromName(this.#className, text), text);
     }
@@ -123,6 +124,7 @@ export default function (native, internals) {
       return makeObjectStub(parts, id);
     }
     getByName(name, options = undefined) {
+      needArguments(arguments.length, 1, "getByName' on 'DurableObjectNamespace");
       return this.get(this.idFromName(name), options);
     }
     getExisting() {

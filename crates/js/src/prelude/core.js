@@ -58,4 +58,7 @@ export default function (native, internals) {
     }
     if (lazy.length === 0) define(globalThis, made);
   };
+
+  // What a Worker calls its global object, and what that calls itself.
+  define(globalThis, { self: globalThis, [Symbol.toStringTag]: 'ServiceWorkerGlobalScope' });
 }

@@ -57,7 +57,7 @@ export default function (native, internals) {
     }
     next() {
       const row = this.#take();
-      return row === undefined ? { done: true } : { done: false, value: this.#object(row) };
+      return row === undefined ? { done: true, value: undefined } : { done: false, value: this.#object(row) };
     }
     toArray() {
       const all = [];
@@ -76,7 +76,7 @@ export default function (native, internals) {
       void this.#names;
       const iterator = iteratorOf('RawIterator', () => {
         const row = this.#take();
-        return row === undefined ? { done: true } : { done: false, value: row };
+        return row === undefined ? { done: true, value: undefined } : { done: false, value: row };
       });
       return internals.define(iterator, { toArray: () => [...iterator] });
     }

@@ -124,6 +124,8 @@ fn value_to_js<'js>(ctx: &Ctx<'js>, value: SqlValue) -> Result<Value<'js>> {
             Ok(small) => Ok(Value::new_int(ctx.clone(), small)),
             Err(_) => Ok(Value::new_float(ctx.clone(), integer as f64)),
         },
+        // A number that is an integer becomes one of the engine's, which has no -0.
+        SqlValue::Real(float) if float == 0.0 => Ok(Value::new_float(ctx.clone(), float)),
         SqlValue::Real(float) => Ok(Value::new_number(ctx.clone(), float)),
         SqlValue::Text(text) => text.into_js(ctx),
         SqlValue::Blob(blob) => Ok(ArrayBuffer::new_copy(ctx.clone(), &blob)?.into_value()),

@@ -3,7 +3,8 @@
 export default function (native, internals) {
   internals.load('response');
   const { Headers, illegalInvocation, needArguments, toDictionary, toUsvString } = internals;
-  const UPPER = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'POST', 'PUT']);
+  // PATCH is not among the standard's; workerd has it.
+  const UPPER = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT']);
   const FORBIDDEN = new Set(['CONNECT', 'TRACE', 'TRACK']);
   const REDIRECTS = new Set(['follow', 'manual', 'error']);
   const CACHES = new Set(['no-store', 'no-cache', 'reload', 'default']);

@@ -15,7 +15,7 @@ fn a_cursor_is_read_in_every_way() {
             c = q(); const raw = c.raw(); out.push(raw.next(), c.next(), raw.toArray());
             out.push(sql.exec('SELECT 1 AS a, 2 AS a, 3 AS b').columnNames, sql.exec('SELECT 1 AS a, 2 AS a').one(), [...sql.exec('SELECT 1 AS a, 2 AS a').raw()]);
             return out"),
-        r#"[{"done":false,"value":{"a":1}},[{"a":2}],{"done":true},[],{"a":1},[{"a":2}],{"done":false,"value":[1]},{"done":false,"value":{"a":2}},[],["a","a","b"],{"a":2},[[1,2]]]"#
+        r#"[{"done":false,"value":{"a":1}},[{"a":2}],{"done":true,"value":"undefined"},[],{"a":1},[{"a":2}],{"done":false,"value":[1]},{"done":false,"value":{"a":2}},[],["a","a","b"],{"a":2},[[1,2]]]"#
     );
 }
 
