@@ -14,4 +14,5 @@ pub mod raw_store;
 pub mod rng;
 pub mod sigv4;
 pub mod wait;
+pub mod workerd;
 pub mod workload;

@@ -7,6 +7,7 @@ mod bad_input;
 mod bundles;
 mod chaos;
 mod clients;
+mod differential;
 mod drain;
 mod ensembles;
 mod examples;

@@ -1,0 +1,61 @@
+// Runs the program that a path names: `/worker/<group>/<name>` in the Worker, `/object/<group>/<name>` in an object of its
+// own. `/` lists the paths.
+import { DurableObject } from 'cloudflare:workers';
+
+import * as clone from './clone.js';
+import * as compression from './compression.js';
+import * as crypto from './crypto.js';
+import * as encoding from './encoding.js';
+import * as events from './events.js';
+import * as forms from './forms.js';
+import * as headers from './headers.js';
+import * as http from './http.js';
+import * as kv from './kv.js';
+import * as objects from './objects.js';
+import * as order from './order.js';
+import * as sql from './sql.js';
+import * as streams from './streams.js';
+import * as url from './url.js';
+import * as worker from './worker.js';
+import { show } from './show.js';
+
+export { Partner } from './partner.js';
+
+const everywhere = { clone, compression, crypto, encoding, events, forms, headers, http, order, streams, url };
+const places = {
+  worker: { ...everywhere, objects, worker },
+  object: { kv, objects, order, sql },
+};
+
+async function run(place, request, more) {
+  const [, , group, name] = new URL(request.url).pathname.split('/');
+  const program = places[place]?.[group]?.[name];
+  if (!program) return new Response('there is no such program', { status: 404 });
+  let text;
+  try {
+    text = await show(await program({ request, ...more }));
+  } catch (error) {
+    text = `threw ${error?.name}: ${error?.message}`;
+  }
+  return new Response(text);
+}
+
+export default {
+  async fetch(request, env, ctx) {
+    const { pathname } = new URL(request.url);
+    if (pathname === '/') {
+      const paths = Object.entries(places).flatMap(([place, groups]) =>
+        Object.entries(groups).flatMap(([group, programs]) =>
+          Object.keys(programs).map(name => `/${place}/${group}/${name}`)));
+      return Response.json(paths.sort());
+    }
+    if (pathname.startsWith('/object/')) return env.SUBJECT.getByName(pathname).fetch(request);
+    return run('worker', request, { env, ctx });
+  },
+};
+
+export class Subject extends DurableObject {
+  fetch(request) {
+    return run('object', request, { env: this.env, ctx: this.ctx, storage: this.ctx.storage });
+  }
+}

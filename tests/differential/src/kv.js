@@ -1,0 +1,26 @@
+import { errorName, thrown } from './show.js';
+
+export const get_put = async ({ storage }) => { await storage.put('a', { b: [1] }); return [await storage.get('a'), await storage.get('missing')]; };
+export const put_many = async ({ storage }) => { await storage.put({ a: 1, b: 2, c: 3 }); return storage.get(['c', 'a', 'x']); };
+export const list_all = async ({ storage }) => { await storage.put({ b: 2, a: 1, 'ä': 3, Z: 0 }); return storage.list(); };
+export const list_options = async ({ storage }) => { await storage.put({ a1: 1, a2: 2, a3: 3, b1: 4 }); return [await storage.list({ prefix: 'a' }), await storage.list({ start: 'a2', end: 'b1' }), await storage.list({ startAfter: 'a2' }), await storage.list({ reverse: true, limit: 2 }), await storage.list({ prefix: 'a', start: 'a2', limit: 1 })]; };
+export const list_bad = ({ storage }) => Promise.all([thrown(() => storage.list({ limit: 0 })), errorName(() => storage.list({ limit: -1 })), thrown(() => storage.list({ start: 'a', startAfter: 'b' }))]);
+export const remove = async ({ storage }) => { await storage.put({ a: 1, b: 2 }); return [await storage.delete('a'), await storage.delete('a'), await storage.delete(['b', 'x'])]; };
+export const delete_all = async ({ storage }) => { await storage.put({ a: 1, b: 2 }); await storage.deleteAll(); return storage.list(); };
+export const values = async ({ storage }) => { const all = { date: new Date(7), map: new Map([['k', new Set([1])]]), bytes: new Uint8Array([1, 2]), big: 5n, nan: NaN, zero: -0, nul: null, text: 'ü', nested: { a: [{}] } }; await storage.put(all); return storage.get(Object.keys(all)); };
+export const undefined_value = ({ storage }) => thrown(() => storage.put('a', undefined));
+export const function_value = ({ storage }) => errorName(() => storage.put('a', () => 1));
+export const bad_keys = ({ storage }) => Promise.all([errorName(() => storage.get('x'.repeat(2049))), errorName(() => storage.put('', 1)), errorName(() => storage.get())]);
+export const overwrite = async ({ storage }) => { await storage.put('a', 1); await storage.put('a', 'two'); return storage.get('a'); };
+export const copies = async ({ storage }) => { const value = { n: 1 }; await storage.put('a', value); value.n = 2; const read = await storage.get('a'); read.n = 3; return [await storage.get('a')]; };
+export const transaction = async ({ storage }) => { await storage.put('a', 1); const result = await storage.transaction(async txn => { await txn.put('a', 2); return txn.get('a'); }); return [result, await storage.get('a')]; };
+export const transaction_throws = async ({ storage }) => { await storage.put('a', 1); const error = await thrown(() => storage.transaction(async txn => { await txn.put('a', 2); throw new RangeError('back'); })); return [error, await storage.get('a')]; };
+export const transaction_rollback = async ({ storage }) => { await storage.put('a', 1); await storage.transaction(async txn => { await txn.put('a', 2); txn.rollback(); }); return storage.get('a'); };
+export const transaction_sync = ({ storage }) => { storage.kv.put('a', 1); try { storage.transactionSync(() => { storage.kv.put('a', 2); throw new Error('x'); }); } catch {} return [storage.kv.get('a'), storage.transactionSync(() => 'value')]; };
+export const sync_kv = ({ storage }) => { const { kv } = storage; kv.put('a', { x: 1 }); kv.put('b', [2]); return [kv.get('a'), kv.get('none'), [...kv.list()], kv.delete('a'), kv.delete('a'), [...kv.list({ reverse: true })]]; };
+export const sync_and_async = async ({ storage }) => { storage.kv.put('a', 1); const first = await storage.get('a'); await storage.put('a', 2); return [first, storage.kv.get('a')]; };
+export const sync_flush = async ({ storage }) => { storage.put('a', 1); return storage.sync(); };
+export const unawaited = async ({ storage }) => { storage.put('a', 1); storage.put('b', 2); storage.delete('a'); return storage.list(); };
+export const many = async ({ storage }) => { await storage.put(Object.fromEntries(Array.from({ length: 128 }, (_, i) => [`k${i}`, i]))); return (await storage.list()).size; };
+export const block = async ({ ctx, storage }) => { const result = await ctx.blockConcurrencyWhile(async () => { await storage.put('a', 1); return 'blocked'; }); return [result, await storage.get('a')]; };
+export const keys_are_text = async ({ storage }) => { await storage.put(1, 'one'); return [await storage.get('1'), await storage.list()]; };

@@ -1,0 +1,31 @@
+import { thrown, errorName, chunks } from './show.js';
+
+const counted = (n = 3) => new ReadableStream({ start(c) { for (let i = 1; i <= n; i++) c.enqueue(i); c.close(); } });
+export const read = async () => { const r = counted().getReader(); return [await r.read(), await r.read(), await r.read(), await r.read()]; };
+export const pull = async () => { let n = 0; return chunks(new ReadableStream({ pull(c) { n < 3 ? c.enqueue(n++) : c.close(); } }, { highWaterMark: 0 })); };
+export const error = () => thrown(() => chunks(new ReadableStream({ start(c) { c.error(new RangeError('broken')); } })));
+export const cancel = async () => { let why; const s = new ReadableStream({ cancel(reason) { why = reason; } }); await s.cancel('enough'); return why; };
+export const locked = async () => { const s = counted(); s.getReader(); return [s.locked, await errorName(() => s.getReader()), await errorName(() => s.cancel())]; };
+export const release = async () => { const s = counted(); const r = s.getReader(); await r.read(); r.releaseLock(); return [s.locked, await chunks(s)]; };
+export const tee = async () => { const [a, b] = counted().tee(); return [await chunks(a), await chunks(b)]; };
+export const from = async () => chunks(ReadableStream.from(['a', 'b']));
+export const desired_size = () => { let sizes = []; new ReadableStream({ start(c) { sizes.push(c.desiredSize); c.enqueue('x'); sizes.push(c.desiredSize); } }, { highWaterMark: 2 }); return sizes; };
+export const size = () => { let sizes = []; new ReadableStream({ start(c) { c.enqueue('abc'); sizes.push(c.desiredSize); } }, { highWaterMark: 5, size: chunk => chunk.length }); return sizes; };
+export const write = async () => { const out = []; const w = new WritableStream({ write(chunk) { out.push(chunk); }, close() { out.push('closed'); } }).getWriter(); w.write(1); w.write(2); await w.close(); return out; };
+export const write_error = async () => { const w = new WritableStream({ write() { throw new RangeError('no'); } }).getWriter(); w.closed.catch(() => {}); return [await thrown(() => w.write(1)), await thrown(() => w.write(2))]; };
+export const abort = async () => { let why; const w = new WritableStream({ abort(reason) { why = reason; } }).getWriter(); w.closed.catch(() => {}); await w.abort('over'); return why; };
+export const pipe = async () => { const out = []; await counted().pipeTo(new WritableStream({ write(c) { out.push(c); } })); return out; };
+export const pipe_abort = () => errorName(() => counted().pipeTo(new WritableStream(), { signal: AbortSignal.abort() }));
+export const transform = async () => chunks(counted().pipeThrough(new TransformStream({ transform(c, t) { t.enqueue(c * 2); }, flush(t) { t.enqueue('end'); } })));
+export const identity = async () => { const { readable, writable } = new TransformStream(); const w = writable.getWriter(); w.write('x'); w.close(); return chunks(readable); };
+export const text_streams = async () => chunks(ReadableStream.from(['aü', '€']).pipeThrough(new TextEncoderStream()).pipeThrough(new TextDecoderStream()));
+export const bytes = async () => { const s = new ReadableStream({ type: 'bytes', start(c) { c.enqueue(new Uint8Array([1, 2, 3])); c.close(); } }); return chunks(s); };
+export const byob = async () => {
+  const s = new ReadableStream({ type: 'bytes', pull(c) { const v = c.byobRequest.view; v[0] = 7; c.byobRequest.respond(1); } });
+  const { value, done } = await s.getReader({ mode: 'byob' }).read(new Uint8Array(4));
+  return [value, done];
+};
+export const strategies = () => [new CountQueuingStrategy({ highWaterMark: 3 }).size('x'), new ByteLengthQueuingStrategy({ highWaterMark: 3 }).size(new Uint8Array(9)), new CountQueuingStrategy({ highWaterMark: 3 }).highWaterMark];
+export const async_iterator_return = async () => { let cancelled = false; const s = new ReadableStream({ start(c) { c.enqueue(1); c.enqueue(2); }, cancel() { cancelled = true; } }); for await (const _ of s) break; return [cancelled, s.locked]; };
+export const fixed_length = async () => { const { readable, writable } = new FixedLengthStream(5); const w = writable.getWriter(); w.write(new TextEncoder().encode('12345')); w.close(); return new Response(readable).text(); };
+export const bad_source = () => errorName(() => new ReadableStream({ type: 'nothing' }));
