@@ -1,41 +1,12 @@
 //! Which headers pass the edge. Those of one connection end here; those that only this program may set are removed.
 
+use holdfast_outbound::strip_hop_by_hop;
 use holdfast_types::Position;
-use http::header::{
-    AUTHORIZATION, CONNECTION, EXPECT, FORWARDED, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{AUTHORIZATION, EXPECT, FORWARDED};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The position that an answer may reveal, `epoch/txid`.
 pub(crate) const POSITION: HeaderName = HeaderName::from_static("holdfast-position");
-
-/// Headers of one connection (RFC 9110, 7.6.1), with those that older peers still send.
-const HOP_BY_HOP: [HeaderName; 8] = [
-    CONNECTION,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION,
-    HeaderName::from_static("keep-alive"),
-];
-
-fn strip_hop_by_hop(headers: &mut HeaderMap) {
-    // What `Connection` names belongs to the connection as well.
-    let named: Vec<HeaderName> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in named.iter().chain(&HOP_BY_HOP) {
-        headers.remove(name);
-    }
-    headers.remove("proxy-connection");
-}
 
 /// What a handler gets to see of a request's headers. The caller's token is for this program alone.
 pub(crate) fn clean_request(headers: &mut HeaderMap, trust_forwarded: bool) {

@@ -23,8 +23,8 @@ fn is_ours(name: &HeaderName) -> bool {
     name.as_str().starts_with("holdfast-")
 }
 
-/// Removes what belongs to a connection.
-pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
+/// Removes what belongs to a connection and not to the message.
+pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     // What `Connection` names belongs to the connection as well.
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
