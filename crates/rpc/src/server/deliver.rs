@@ -61,10 +61,16 @@ impl Shared {
                 Err(TryLockError::WouldBlock) => return Poll::Pending,
             };
             self.again.store(false, Ordering::SeqCst);
-            if self.poll(&mut future).is_ready() {
+            let was_there = future.is_some();
+            let polled = self.poll(&mut future);
+            drop(future);
+            if polled.is_ready() {
+                if was_there {
+                    // Not before: the task could meet the lock, and nobody would wake it again.
+                    self.task.wake();
+                }
                 return Poll::Ready(());
             }
-            drop(future);
             if !self.again.load(Ordering::SeqCst) {
                 return Poll::Pending;
             }
@@ -84,7 +90,6 @@ impl Shared {
             return Poll::Pending;
         }
         *slot = None;
-        self.task.wake();
         Poll::Ready(())
     }
 }
@@ -203,6 +208,34 @@ mod tests {
             thread.join().unwrap();
         }
         assert_eq!(sum.load(Ordering::Relaxed), 2 * MESSAGES);
+    }
+
+    /// A task that polls its connection at the very moment at which it is woken.
+    struct Eager {
+        connection: Mutex<Pin<Box<Delivered>>>,
+        is_done: AtomicBool,
+    }
+
+    impl Wake for Eager {
+        fn wake(self: Arc<Self>) {
+            let waker = Waker::from(Arc::clone(&self));
+            let mut connection = self.connection.lock().unwrap();
+            if connection.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+                self.is_done.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+
+    #[test]
+    fn a_task_that_is_woken_by_the_end_sees_it() {
+        let (answer, answered) = oneshot::channel::<()>();
+        let connection = Delivered::new(async move { answered.await.unwrap() });
+        let task =
+            Arc::new(Eager { connection: Mutex::new(Box::pin(connection)), is_done: AtomicBool::new(false) });
+        Arc::clone(&task).wake();
+        assert!(!task.is_done.load(Ordering::SeqCst));
+        deliver(|| answer.send(()).unwrap());
+        assert!(task.is_done.load(Ordering::SeqCst));
     }
 
     #[tokio::test]
