@@ -96,8 +96,9 @@ impl Isolate {
         })
     }
 
-    /// Ends an event of a Worker before it is done: its timers and operations are cancelled, and `Done` is told. One that
-    /// is over already stays as it is.
+    /// Ends an event before it is done: the sources of bodies that it sends are told, and `Done` comes. A Worker's timers and
+    /// operations of it are cancelled; a Durable Object goes on after its events, and must have answered this one. An event
+    /// that is over already stays as it is.
     pub fn end_event(&mut self, now: Now, event: EventId, ending: Ending) -> Turn {
         self.turn(now, |ctx, jobs| {
             events::end(ctx, event, ending)?;

@@ -38,6 +38,10 @@ const ROWS: &str = r"
                 case '/version': return new Response(this.env.VERSION);
                 case '/loop': this.insert(); for (;;);
                 case '/abort': this.ctx.abort(new Error('enough')); return new Response('not reached');
+                case '/forever': return new Response(new ReadableStream({
+                    start: controller => controller.enqueue(new TextEncoder().encode('first')),
+                    cancel: () => this.insert(),
+                }));
                 case '/echo': return new Response(request.body);
                 case '/insert-after': {
                     const text = await request.text();
@@ -179,6 +183,22 @@ async fn bodies_stream_both_ways() {
     }
     client.end();
     assert_eq!(reply.text().await, "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_nobody_reads_any_more_ends_its_event() {
+    let js = Js::new(ROWS).await;
+    let mut reply = js.bench.call("/forever").await.unwrap();
+    assert_eq!(reply.frame().await.unwrap(), "first");
+    assert_eq!(js.bench.node.requests(), 1);
+    drop(reply);
+    let ends = async {
+        while js.bench.node.requests() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, ends).await.expect("the event ends");
+    assert_eq!(js.text("/rows").await, "1 rows", "its source was told");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

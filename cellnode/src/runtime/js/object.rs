@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use holdfast_js::{
-    Application, BrokenCause, EventCall as JsCall, EventId as JsEvent, Isolate, IsolateKind, JsError, Now,
-    Object, OpId as JsOp,
+    Application, BrokenCause, Ending, EventCall as JsCall, EventId as JsEvent, Isolate, IsolateKind, JsError,
+    Now, Object, OpId as JsOp,
 };
 use holdfast_telemetry::{Outcome, metrics};
 use holdfast_types::{CellName, Millis};
@@ -201,9 +201,15 @@ impl CellRuntime for JsObject {
         });
     }
 
-    /// A handler is not interrupted by its caller's going away: what it began it ends. A body that nobody reads any more
-    /// is told so by its next piece.
-    fn cancel(&mut self, _: EventId, _: &mut Turn) {}
+    /// A handler that has not answered is not interrupted: what it began it ends. Of one that has, nothing is left but the
+    /// body of its answer, whose source learns that nobody reads it.
+    fn cancel(&mut self, event: EventId, turn: &mut Turn) {
+        let is_answered = self.live.as_ref().and_then(|live| live.events.get(&event));
+        if is_answered == Some(&true) {
+            let event = JsEvent::new(event.0);
+            self.enter(turn, |live, now| live.isolate.end_event(now, event, Ending::CallerGone));
+        }
+    }
 
     fn next_deadline(&self) -> Option<Millis> {
         let live = self.live.as_ref()?;
