@@ -30,7 +30,7 @@ const CA_BACKDATE: Duration = Duration::from_secs(24 * 3600);
 /// # Errors
 /// [`IdentityError::NoFleet`] when there is none yet.
 pub async fn load(bucket: &dyn Bucket) -> Result<FleetIdentity, IdentityError> {
-    read(bucket).await?.ok_or(IdentityError::NoFleet)
+    read_patiently(bucket).await?.ok_or(IdentityError::NoFleet)
 }
 
 /// Reads the fleet's identity, or creates it when this is the first process.
@@ -38,7 +38,7 @@ pub async fn load(bucket: &dyn Bucket) -> Result<FleetIdentity, IdentityError> {
 /// # Errors
 /// [`IdentityError`].
 pub async fn load_or_create(bucket: &dyn Bucket) -> Result<FleetIdentity, IdentityError> {
-    if let Some(fleet) = read(bucket).await? {
+    if let Some(fleet) = read_patiently(bucket).await? {
         return Ok(fleet);
     }
     // One record for all rounds: a create whose answer was lost may land late, and then it must be this one.
@@ -67,6 +67,20 @@ pub async fn load_or_create(bucket: &dyn Bucket) -> Result<FleetIdentity, Identi
         }
     }
     Err(IdentityError::Unsettled { rounds: ROUNDS_MAX })
+}
+
+/// Reads the record. One cut connection is no reason for a process not to start.
+async fn read_patiently(bucket: &dyn Bucket) -> Result<Option<FleetIdentity>, IdentityError> {
+    for round in 1..ROUNDS_MAX {
+        match read(bucket).await {
+            Err(IdentityError::Bucket(error)) if error.kind.is_transient() => {
+                tracing::debug!(%error, round, "the fleet's identity could not be read; trying again");
+                tokio::time::sleep(Duration::from_millis(PAUSE_MS * u64::from(round))).await;
+            }
+            settled => return settled,
+        }
+    }
+    read(bucket).await
 }
 
 async fn read(bucket: &dyn Bucket) -> Result<Option<FleetIdentity>, IdentityError> {

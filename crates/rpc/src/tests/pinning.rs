@@ -1,6 +1,7 @@
 //! Who may talk to whom: nothing but the fleet's own certificates, and nobody but the session that was meant.
 
-use holdfast_bucket::MemoryBucket;
+use holdfast_bucket::faults::{Fault, FaultBucket, Operation, Rule};
+use holdfast_bucket::{ErrorKind, MemoryBucket};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, ServerName};
@@ -112,4 +113,24 @@ async fn the_first_processes_of_a_fleet_agree_on_one_identity() {
     assert!(a == b, "two identities");
     assert!(identity::load(&bucket).await.unwrap() == a);
     assert!(identity::load_or_create(&bucket).await.unwrap() == a);
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_for_a_moment_does_not_keep_a_process_from_starting() {
+    let bucket = FaultBucket::new(Arc::new(MemoryBucket::new()));
+    let made = identity::load_or_create(&bucket).await.unwrap();
+    let away = |times| Rule::new(Fault::Fail(ErrorKind::NoAnswer)).on(Operation::Get).times(times);
+    bucket.add(away(4));
+    assert!(identity::load_or_create(&bucket).await.unwrap() == made);
+    bucket.add(away(4));
+    assert!(identity::load(&bucket).await.unwrap() == made);
+    bucket.add(away(5));
+    let error = identity::load_or_create(&bucket).await.unwrap_err();
+    assert!(matches!(error, identity::IdentityError::Bucket(_)), "{error}");
+    // What waiting does not change is told at once.
+    bucket.clear();
+    bucket.reset_counts();
+    bucket.add(Rule::new(Fault::Fail(ErrorKind::Denied)).on(Operation::Get));
+    identity::load(&bucket).await.unwrap_err();
+    assert_eq!(bucket.count(Operation::Get, ""), 1);
 }
