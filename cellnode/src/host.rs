@@ -10,12 +10,13 @@ use holdfast_records::cell_prefix;
 use holdfast_rpc::limits::WHOLE_BODY_LEN_MAX;
 use holdfast_rpc::{
     Body, CallError, CellCall, CellHost, CellPage, CellReply, CellSummary, NodeDescription, PROTOCOL,
+    whole_body,
 };
 use holdfast_telemetry::names::span;
 use holdfast_telemetry::{RequestOutcome, metrics};
 use holdfast_types::{CellName, Epoch, Position, Txid};
 use http_body::Body as _;
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -57,7 +58,7 @@ impl Host {
         }
         if !classes.may_create(&call.cell, call.access, call.request.method()) {
             if let Some(response) = classes.without_cell(&call.cell, &call.request) {
-                return Ok(CellReply { response: response.map(whole), thrown: None, position: NOTHING });
+                return Ok(CellReply { response: response.map(whole_body), thrown: None, position: NOTHING });
             }
             self.must_exist(&call.cell).await?;
         }
@@ -172,13 +173,9 @@ fn is_streamed(body: &Body) -> bool {
 
 fn body_of(body: ReplyBody) -> Body {
     match body {
-        ReplyBody::Whole(body) => whole(body),
+        ReplyBody::Whole(body) => whole_body(body),
         ReplyBody::Stream(reader) => reader.boxed_unsync(),
     }
-}
-
-fn whole(body: Bytes) -> Body {
-    Full::new(body).map_err(|never| match never {}).boxed_unsync()
 }
 
 /// What a request body holds of the node's memory for bodies.

@@ -1,13 +1,11 @@
 //! The one table from failures to HTTP answers. A 503 with `Holdfast-Outcome: unknown` says that the handler may have
 //! run; every other answer of this table says that it did not.
 
-use bytes::Bytes;
 use holdfast_routing::RouteError;
 use holdfast_rpc::tokens::TokenError;
-use holdfast_rpc::{Body, CallError, ThrownError};
+use holdfast_rpc::{Body, CallError, ThrownError, whole_body};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full};
 
 use crate::auth::AuthError;
 use crate::path::PathError;
@@ -68,8 +66,7 @@ impl Failure {
             "message": &message,
             "code": code,
         });
-        let body = Full::new(Bytes::from(json.to_string())).map_err(|never| match never {}).boxed_unsync();
-        let mut response = Response::new(body);
+        let mut response = Response::new(whole_body(json.to_string()));
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -8,14 +8,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdfast_js::{id_from_name, is_id_of};
 use holdfast_routing::Router;
-use holdfast_rpc::{Access, Body, CellCall, ObjectCall};
+use holdfast_rpc::{Access, Body, CellCall, ObjectCall, whole_body};
 use holdfast_telemetry::{RequestOutcome, trace_context};
 use holdfast_types::CellName;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Request, Response, Uri};
 use http_body::Body as _;
-use http_body_util::{BodyExt as _, Empty, Full};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -59,9 +59,7 @@ struct Asked {
 }
 
 fn text(text: &'static str) -> Response<Body> {
-    Response::new(
-        Full::new(Bytes::from_static(text.as_bytes())).map_err(|never| match never {}).boxed_unsync(),
-    )
+    Response::new(whole_body(text))
 }
 
 impl Edge {
@@ -237,7 +235,7 @@ pub(crate) fn finish(mut response: Response<Body>, passage: Passage, is_head: bo
         {
             response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(len));
         }
-        response = response.map(|_| Empty::new().map_err(|never| match never {}).boxed_unsync());
+        response = response.map(|_| whole_body(Bytes::new()));
     }
     response.map(|body| Tracked::new(body, passage))
 }

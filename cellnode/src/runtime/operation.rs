@@ -17,8 +17,6 @@ use super::{IncomingBody, Piece, RequestBody};
 
 /// Longest wait for another object's answer.
 const OBJECT_TIMEOUT: Duration = Duration::from_secs(300);
-/// Longest result of a method, as on Cloudflare.
-const RESULT_LEN_MAX: usize = 32 << 20;
 
 /// What a runtime wants done outside of its thread. It carries all that its execution needs.
 #[derive(Debug)]
@@ -155,7 +153,7 @@ async fn call_object(call: ObjectRequest) -> Result<OpAnswer, JsError> {
     let is_fetch = method.is_none();
     let reply = outbound.call_object(target, request, method, Instant::now() + OBJECT_TIMEOUT).await?;
     if !is_fetch {
-        return Ok(OpAnswer::Returned(reply.into_result(RESULT_LEN_MAX).await?));
+        return Ok(OpAnswer::Returned(reply.into_result().await?));
     }
     let (head, body) = reply.response.into_parts();
     // An answer that came in one message has its body with it.

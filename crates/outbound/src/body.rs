@@ -8,18 +8,10 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures::FutureExt as _;
 use holdfast_js::JsError;
-use holdfast_rpc::{Body, BodyError};
+use holdfast_rpc::{Body, BodyError, whole_body};
 use http_body::{Body as _, Frame, SizeHint};
-use http_body_util::{BodyExt as _, Empty, Full};
+use http_body_util::BodyExt as _;
 use tokio::time::{Instant, Sleep};
-
-pub(crate) fn empty() -> Body {
-    Empty::new().map_err(|never| match never {}).boxed_unsync()
-}
-
-pub(crate) fn whole(bytes: Bytes) -> Body {
-    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
-}
 
 /// All of a body.
 ///
@@ -68,8 +60,7 @@ impl Upload {
     /// What to send now, and what is left to send again.
     pub(crate) fn send(self) -> (Body, Option<Bytes>) {
         match self {
-            Self::Whole(bytes) if bytes.is_empty() => (empty(), Some(bytes)),
-            Self::Whole(bytes) => (whole(bytes.clone()), Some(bytes)),
+            Self::Whole(bytes) => (whole_body(bytes.clone()), Some(bytes)),
             Self::Stream(body) => (body, None),
         }
     }

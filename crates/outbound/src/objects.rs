@@ -11,6 +11,9 @@ use tokio::time::Instant;
 
 use crate::{Outbound, URL, fields, read_whole};
 
+/// Longest result of a method, in the clone format: as on Cloudflare.
+const RESULT_LEN_MAX: usize = 32 << 20;
+
 /// A Durable Object, as its stub names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectTarget {
@@ -33,9 +36,9 @@ impl ObjectReply {
     /// The result of a method, in the clone format.
     ///
     /// # Errors
-    /// It broke, or is longer than `len_max` bytes.
-    pub async fn into_result(self, len_max: usize) -> Result<Bytes, JsError> {
-        read_whole(self.response.into_body(), len_max).await
+    /// It broke, or is longer than 32 MiB.
+    pub async fn into_result(self) -> Result<Bytes, JsError> {
+        read_whole(self.response.into_body(), RESULT_LEN_MAX).await
     }
 }
 
@@ -119,8 +122,9 @@ fn not_answered(error: RouteError) -> JsError {
 
 #[cfg(test)]
 mod tests {
+    use holdfast_rpc::whole_body;
+
     use super::*;
-    use crate::body::empty;
 
     #[test]
     fn a_node_sees_the_path_in_the_line_and_the_url_in_a_field() {
@@ -128,7 +132,7 @@ mod tests {
             .uri("https://do.example/a%2Fb?c")
             .header("holdfast-url", "https://evil/")
             .header("connection", "close")
-            .body(empty())
+            .body(whole_body(Bytes::new()))
             .unwrap();
         let (parts, _) = internal(request).unwrap().into_parts();
         assert_eq!(parts.uri.to_string(), "/a%2Fb?c");

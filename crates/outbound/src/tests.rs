@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_js::Redirect;
+use holdfast_rpc::whole_body;
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 
-use crate::body::{empty, whole};
 use crate::{OutboundOptions, read_whole};
 use support::{Server, allowed, fails, get, outbound, stream, text};
 
@@ -22,7 +22,7 @@ async fn a_request_and_its_answer_cross() {
         .header("x-mine", "1")
         .header("connection", "close, x-gone")
         .header("x-gone", "1")
-        .body(whole(Bytes::from_static(b"body")))
+        .body(whole_body(Bytes::from_static(b"body")))
         .unwrap();
     let fetched = outbound(allowed()).fetch(request, Redirect::Manual).await.unwrap();
     assert_eq!((fetched.url.as_str(), fetched.redirected), (server.url("/echo?a=%20b").as_str(), false));
@@ -98,7 +98,8 @@ async fn a_body_that_is_whole_goes_with_a_redirect_and_a_stream_does_not() {
     let server = Server::start().await;
     let client = outbound(allowed());
     let put = |body| Request::builder().method(Method::PUT).uri(server.url("/keep")).body(body).unwrap();
-    let fetched = client.fetch(put(whole(Bytes::from_static(b"again"))), Redirect::Follow).await.unwrap();
+    let fetched =
+        client.fetch(put(whole_body(Bytes::from_static(b"again"))), Redirect::Follow).await.unwrap();
     assert!(text(fetched).await.ends_with("\nagain"));
     let (mut upload, body) = stream();
     upload.chunk("once").await;
@@ -172,7 +173,7 @@ async fn https_is_checked_against_the_authorities() {
 
 #[tokio::test]
 async fn a_body_is_collected_up_to_its_bound() {
-    assert_eq!(read_whole(empty(), 0).await.unwrap(), "");
-    assert_eq!(read_whole(whole("abc".into()), 3).await.unwrap(), "abc");
-    assert!(read_whole(whole("abc".into()), 2).await.is_err());
+    assert_eq!(read_whole(whole_body(Bytes::new()), 0).await.unwrap(), "");
+    assert_eq!(read_whole(whole_body("abc"), 3).await.unwrap(), "abc");
+    assert!(read_whole(whole_body("abc"), 2).await.is_err());
 }

@@ -4,12 +4,19 @@
 use bytes::Bytes;
 use holdfast_types::{CellName, NodeName, Position, SessionId};
 use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
 
 /// Why a body broke.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A request's or a reply's body, streaming or whole.
 pub type Body = UnsyncBoxBody<Bytes, BodyError>;
+
+/// A body that is here; without bytes it has ended.
+#[must_use]
+pub fn whole_body(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+}
 
 /// What the caller's token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,9 @@ use holdfast_records::ProtocolRange;
 /// The versions of `proto/` that this release speaks. A node publishes them in its lease.
 pub const PROTOCOL: ProtocolRange = ProtocolRange { min: 1, max: 1 };
 
-pub use call::{Access, Body, BodyError, CallError, CellCall, CellReply, ObjectCall, OwnerHint, ThrownError};
+pub use call::{
+    Access, Body, BodyError, CallError, CellCall, CellReply, ObjectCall, OwnerHint, ThrownError, whole_body,
+};
 pub use client::{
     AppendReceiver, AppendSender, AppendStreamOver, CellClient, FollowerCallError, FollowerClient,
     FollowerLink, FollowerPeer, ForwardError, NodeCallError, Peer,

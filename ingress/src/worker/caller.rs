@@ -5,10 +5,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use holdfast_js::EventId;
-use holdfast_rpc::{Body, BodyError};
+use holdfast_rpc::{Body, BodyError, whole_body};
 use http::Response;
-use http_body::{Frame, SizeHint};
-use http_body_util::{BodyExt as _, Empty, Full};
+use http_body::Frame;
+use http_body_util::BodyExt as _;
 
 use super::body::{Download, Outgoing};
 use super::message::{Message, Post};
@@ -35,11 +35,7 @@ impl Caller {
         answer.map(|body| match body {
             Outgoing::Whole(bytes) => {
                 self.end();
-                if bytes.is_empty() {
-                    Empty::new().map_err(|never| match never {}).boxed_unsync()
-                } else {
-                    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
-                }
+                whole_body(bytes)
             }
             Outgoing::Stream(download) => Attended { download, caller: self }.boxed_unsync(),
         })
@@ -72,13 +68,5 @@ impl http_body::Body for Attended {
             self.caller.waits = false;
         }
         frame
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.download.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.download.size_hint()
     }
 }

@@ -4,13 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use holdfast_js::{BrokenCause, StartError};
-use holdfast_rpc::Body;
+use holdfast_rpc::{Body, whole_body};
 use holdfast_telemetry::RequestOutcome;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full};
 
 use crate::answer::OUTCOME;
 
@@ -72,8 +70,7 @@ impl WorkerError {
 
     /// The answer, as plain text.
     pub(crate) fn into_response(self) -> Response<Body> {
-        let text = Bytes::from(format!("{self}\n"));
-        let mut response = Response::new(Full::new(text).map_err(|never| match never {}).boxed_unsync());
+        let mut response = Response::new(whole_body(format!("{self}\n")));
         *response.status_mut() = self.status();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));

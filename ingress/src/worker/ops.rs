@@ -6,16 +6,13 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use holdfast_js::{IncomingBodyId, JsError, OutgoingRequest};
 use holdfast_outbound::{ObjectTarget, Outbound, incoming_response, outgoing_request};
-use holdfast_rpc::Body;
+use holdfast_rpc::{Body, whole_body};
 use http::{Method, Request};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::message::Outcome;
-
-/// Longest result of a method of an object, in the clone format: as on Cloudflare.
-const RESULT_LEN_MAX: usize = 32 << 20;
 
 impl From<Result<Outcome, JsError>> for Outcome {
     fn from(result: Result<Self, JsError>) -> Self {
@@ -62,11 +59,11 @@ pub(super) async fn call_object(
     timeout: Duration,
 ) -> Outcome {
     let call = async {
-        let mut request = Request::new(whole(args));
+        let mut request = Request::new(whole_body(args));
         *request.method_mut() = Method::POST;
         let deadline = Instant::now() + timeout;
         let reply = outbound.call_object(target, request, Some(method), deadline).await?;
-        Ok(Outcome::Returned(reply.into_result(RESULT_LEN_MAX).await?))
+        Ok(Outcome::Returned(reply.into_result().await?))
     };
     call.await.into()
 }
@@ -118,8 +115,4 @@ pub(super) fn write_now(sender: &mpsc::Sender<Bytes>, chunk: Bytes) -> Result<Ou
 
 pub(super) fn reader_gone() -> Outcome {
     Outcome::Failed(JsError::new("The reader of the body has gone."))
-}
-
-pub(super) fn whole(bytes: Bytes) -> Body {
-    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }

@@ -10,9 +10,9 @@ use holdfast_bucket::{BucketArgs, Buckets, Version};
 use holdfast_cellnode::{OwnerReadError, Owners};
 use holdfast_core::ownership::{ClaimOutcome, Claimant, Intent, Previous, Protocol};
 use holdfast_records::cell_prefix;
-use holdfast_rpc::{Access, CallError, CellCall, CellClient, NodeCallError, PROTOCOL, Peer};
+use holdfast_rpc::{Access, CallError, CellCall, CellClient, NodeCallError, PROTOCOL, Peer, whole_body};
 use holdfast_types::{CellName, Epoch, NodeName, SessionId};
-use http_body_util::{BodyExt as _, Empty};
+
 use serde_json::json;
 
 use super::owners;
@@ -205,11 +205,10 @@ fn released(answer: Result<(), NodeCallError>, node: &NodeName) -> Result<()> {
 }
 
 async fn wake(client: &CellClient, peer: &Peer, cell: &CellName) -> Result<()> {
-    let body = Empty::<Bytes>::new().map_err(|never| match never {}).boxed_unsync();
     let call = CellCall {
         cell: cell.clone(),
         access: Access::ReadOnly,
-        request: http::Request::get("/").body(body)?,
+        request: http::Request::get("/").body(whole_body(Bytes::new()))?,
         object: holdfast_rpc::ObjectCall::default(),
         deadline: tokio::time::Instant::now() + WAKE,
     };

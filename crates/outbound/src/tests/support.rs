@@ -12,7 +12,7 @@ use flate2::write::{GzEncoder, ZlibEncoder};
 use futures::SinkExt as _;
 use holdfast_js::Redirect;
 use holdfast_routing::{Router, RouterOptions};
-use holdfast_rpc::{Body, BodyError, CellClient, ProcessIdentity, Role, identity};
+use holdfast_rpc::{Body, BodyError, CellClient, ProcessIdentity, Role, identity, whole_body};
 use holdfast_types::SessionId;
 use http::{Request, Response, StatusCode};
 use http_body::Frame;
@@ -26,7 +26,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::body::{empty, read_whole, whole};
+use crate::body::read_whole;
 use crate::{Fetched, Outbound, OutboundOptions};
 
 pub(super) struct Server {
@@ -102,7 +102,7 @@ where
 async fn answer(request: Request<Incoming>, address: SocketAddr) -> Response<Body> {
     let path = request.uri().path().to_owned();
     let redirect = |status: u16, to: &str| {
-        Response::builder().status(status).header("location", to).body(empty()).unwrap()
+        Response::builder().status(status).header("location", to).body(whole_body(Bytes::new())).unwrap()
     };
     let mut segments = path.split('/').skip(1);
     match (segments.next().unwrap(), segments.next()) {
@@ -117,7 +117,7 @@ async fn answer(request: Request<Incoming>, address: SocketAddr) -> Response<Bod
             Response::new(body)
         }
         ("coded", Some(coding)) => coded(coding),
-        ("to", Some("0")) => Response::new(whole(format!("arrived {}", request.method()).into())),
+        ("to", Some("0")) => Response::new(whole_body(format!("arrived {}", request.method()))),
         ("to", Some(count)) => redirect(302, &format!("/to/{}", count.parse::<u32>().unwrap() - 1)),
         ("keep", _) => redirect(307, "kept"),
         ("away", _) => redirect(302, "ftp://example.com/"),
@@ -131,7 +131,7 @@ async fn answer(request: Request<Incoming>, address: SocketAddr) -> Response<Bod
             });
             Response::new(body)
         }
-        _ => Response::builder().status(StatusCode::NOT_FOUND).body(empty()).unwrap(),
+        _ => Response::builder().status(StatusCode::NOT_FOUND).body(whole_body(Bytes::new())).unwrap(),
     }
 }
 
@@ -146,7 +146,7 @@ async fn echo(request: Request<Incoming>) -> Response<Body> {
     Response::builder()
         .header("x-answer", "yes")
         .header("keep-alive", "timeout=9")
-        .body(whole(seen.into()))
+        .body(whole_body(seen))
         .unwrap()
 }
 
@@ -165,7 +165,7 @@ fn coded(coding: &str) -> Response<Body> {
         }
         _ => b"what nobody here can read".to_vec(),
     };
-    Response::builder().header("content-encoding", coding).body(whole(bytes.into())).unwrap()
+    Response::builder().header("content-encoding", coding).body(whole_body(bytes)).unwrap()
 }
 
 /// The writing end of a streamed body.
@@ -211,7 +211,7 @@ pub(super) fn outbound_trusting(server: &Server, options: OutboundOptions) -> Ou
 }
 
 pub(super) fn get(url: &str) -> Request<Body> {
-    Request::builder().uri(url).body(empty()).unwrap()
+    Request::builder().uri(url).body(whole_body(Bytes::new())).unwrap()
 }
 
 pub(super) async fn text(fetched: Fetched) -> String {

@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use holdfast_types::{CellName, Epoch, Position, Txid};
 use http::{Uri, request};
 use http_body::Body as _;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use tokio::time::{Instant, timeout_at};
 use tonic::{Request, Status};
 
@@ -21,7 +21,7 @@ use super::upload::{Held, Interest, Parts};
 use super::{ForwardError, Peer};
 use crate::grpc::{self, Messages};
 use crate::proto::cell_service_client::CellServiceClient;
-use crate::{Access, Body, CallError, CellCall, CellReply, ObjectCall, convert, limits, proto};
+use crate::{Access, Body, CallError, CellCall, CellReply, ObjectCall, convert, limits, proto, whole_body};
 
 /// A request without its body.
 struct Envelope {
@@ -52,10 +52,6 @@ impl Cargo {
             Self::Held(interest) => Some(interest),
         }
     }
-}
-
-fn whole_body(bytes: Bytes) -> Body {
-    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
 impl Envelope {

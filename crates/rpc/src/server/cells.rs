@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -12,7 +11,7 @@ use super::reply::ReplyStream;
 use super::upload::{Touch, Upload};
 use crate::convert::{Head, WireError};
 use crate::proto::cell_service_server::CellService;
-use crate::{Body, CallError, CellCall, CellHost, CellReply, convert, proto};
+use crate::{Body, CallError, CellCall, CellHost, CellReply, convert, proto, whole_body};
 
 pub(super) struct Cells {
     host: Arc<dyn CellHost>,
@@ -48,8 +47,7 @@ impl Cells {
     ) -> Result<CellReply, CallError> {
         let proto::CallRequest { head, body } = message;
         let head = convert::head_from_wire(head).map_err(|error| not_acceptable(&error))?;
-        let body = Full::<Bytes>::new(body).map_err(|never| match never {}).boxed_unsync();
-        self.host.call(join(head, body, deadline)).await
+        self.host.call(join(head, whole_body(body), deadline)).await
     }
 }
 

@@ -2,8 +2,8 @@
 
 use holdfast_js::{EventId, IncomingBodyId, JsError, Op, OpId, OutgoingBody, OutgoingBodyId, OutgoingCall};
 use holdfast_outbound::ObjectTarget;
-use holdfast_rpc::Body;
-use http_body_util::{BodyExt as _, Empty};
+use holdfast_rpc::{Body, whole_body};
+use http_body_util::BodyExt as _;
 use tokio::task::AbortHandle;
 use tracing::{Instrument as _, Span};
 
@@ -39,10 +39,7 @@ impl Slot {
 
     fn send_upload(&mut self, body: OutgoingBody) -> Body {
         match self.send(body, None) {
-            Outgoing::Whole(bytes) if bytes.is_empty() => {
-                Empty::new().map_err(|never| match never {}).boxed_unsync()
-            }
-            Outgoing::Whole(bytes) => ops::whole(bytes),
+            Outgoing::Whole(bytes) => whole_body(bytes),
             Outgoing::Stream(download) => download.boxed_unsync(),
         }
     }
