@@ -33,6 +33,11 @@ impl IncomingBody {
         Self(Arc::new(tokio::sync::Mutex::new(Some(body))))
     }
 
+    /// Whether its end was read, or what broke it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.try_lock().is_ok_and(|body| body.is_none())
+    }
+
     /// The next piece, none at the end. The body is let go of at its end, and when it breaks.
     ///
     /// # Errors

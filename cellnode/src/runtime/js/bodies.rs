@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
 use holdfast_js::{IncomingBody as JsIncoming, IncomingBodyId, OutgoingBody as JsOutgoing, OutgoingBodyId};
-use holdfast_rpc::Body;
-use http_body_util::{BodyExt as _, Empty, Full};
+use holdfast_rpc::{Body, whole_body};
+use http_body_util::BodyExt as _;
 
 use crate::runtime::{IncomingBody, OutgoingBody, OutgoingReader, Piece, ReplyBody, RequestBody};
 
@@ -36,6 +37,11 @@ impl Bodies {
         self.incoming.get(&id).cloned()
     }
 
+    /// Lets go of bodies that have ended: the isolate asks for nothing more of them.
+    pub(super) fn forget_ended(&mut self) {
+        self.incoming.retain(|_, body| !body.is_over());
+    }
+
     /// Nobody reads the rest of a body.
     pub(super) fn cancel(&mut self, id: IncomingBodyId) {
         self.incoming.remove(&id);
@@ -50,7 +56,7 @@ impl Bodies {
     /// The body of an answer.
     pub(super) fn reply(&mut self, body: JsOutgoing) -> ReplyBody {
         match body {
-            JsOutgoing::None => ReplyBody::Whole(bytes::Bytes::new()),
+            JsOutgoing::None => ReplyBody::Whole(Bytes::new()),
             JsOutgoing::Whole(bytes) => ReplyBody::Whole(bytes),
             JsOutgoing::Stream(id) => ReplyBody::Stream(self.pipe(id)),
         }
@@ -59,14 +65,14 @@ impl Bodies {
     /// The body of a request of the isolate.
     pub(super) fn request(&mut self, body: JsOutgoing) -> Body {
         match body {
-            JsOutgoing::None => Empty::new().map_err(|never| match never {}).boxed_unsync(),
-            JsOutgoing::Whole(bytes) => Full::new(bytes).map_err(|never| match never {}).boxed_unsync(),
+            JsOutgoing::None => whole_body(Bytes::new()),
+            JsOutgoing::Whole(bytes) => whole_body(bytes),
             JsOutgoing::Stream(id) => self.pipe(id).boxed_unsync(),
         }
     }
 
     /// A chunk of a body of the isolate; none when the body has ended.
-    pub(super) fn chunk(&mut self, id: OutgoingBodyId, chunk: bytes::Bytes) -> Option<Piece> {
+    pub(super) fn chunk(&mut self, id: OutgoingBodyId, chunk: Bytes) -> Option<Piece> {
         self.outgoing.get_mut(&id).map(|body| body.chunk(chunk))
     }
 
@@ -78,5 +84,29 @@ impl Bodies {
     /// The end of a body that breaks.
     pub(super) fn abort(&mut self, id: OutgoingBodyId, reason: String) -> Option<Piece> {
         self.outgoing.remove(&id).map(|body| body.abort(reason))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_is_kept_of_a_body_that_has_ended() {
+        let mut bodies = Bodies::default();
+        let mut stream = |text| match bodies.take_in(RequestBody::Stream(whole_body(text))) {
+            JsIncoming::Stream(id) => id,
+            other => panic!("{other:?}"),
+        };
+        let (ended, begun) = (stream("a"), stream("b"));
+        for (id, times) in [(ended, 2), (begun, 1)] {
+            for _ in 0..times {
+                bodies.incoming(id).unwrap().read().await.unwrap();
+            }
+        }
+        bodies.forget_ended();
+        assert!(bodies.incoming(ended).is_none());
+        let rest = bodies.incoming(begun).unwrap();
+        assert_eq!(rest.read().await.unwrap(), None);
     }
 }

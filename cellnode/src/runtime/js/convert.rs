@@ -59,8 +59,15 @@ pub(super) fn failed(error: JsError) -> Answer {
 /// What the isolate is told of an operation's end.
 pub(super) fn op_answer(answer: OpAnswer, bodies: &mut Bodies) -> JsAnswer {
     match answer {
-        OpAnswer::Chunk(Ok(chunk)) => JsAnswer::Chunk(chunk),
-        OpAnswer::Chunk(Err(reason)) => JsAnswer::Failed(JsError::type_error(reason)),
+        OpAnswer::Chunk(Ok(Some(chunk))) => JsAnswer::Chunk(Some(chunk)),
+        OpAnswer::Chunk(Ok(None)) => {
+            bodies.forget_ended();
+            JsAnswer::Chunk(None)
+        }
+        OpAnswer::Chunk(Err(reason)) => {
+            bodies.forget_ended();
+            JsAnswer::Failed(JsError::type_error(reason))
+        }
         OpAnswer::Written(true) => JsAnswer::Written,
         OpAnswer::Written(false) => JsAnswer::Failed(JsError::type_error("nobody reads this body any more")),
         OpAnswer::Refused(reason) => JsAnswer::Failed(JsError { overloaded: true, ..JsError::new(reason) }),
