@@ -10,7 +10,7 @@ use holdfast_records::cell_prefix;
 use holdfast_rpc::limits::WHOLE_BODY_LEN_MAX;
 use holdfast_rpc::{
     Body, CallError, CellCall, CellHost, CellPage, CellReply, CellSummary, NodeDescription, PROTOCOL,
-    whole_body,
+    WakeCall, WakeReply, whole_body,
 };
 use holdfast_telemetry::names::span;
 use holdfast_telemetry::{RequestOutcome, metrics};
@@ -25,9 +25,10 @@ use crate::cells::{Cells, Event, EventHandle, EventReply, Resident, cancel_at};
 use crate::node::Node;
 use crate::release::{release, release_unresident};
 use crate::runtime::{EventCall, ReplyBody, RequestBody};
+use crate::wake::wake;
 
 /// How long before a call's deadline the node answers, so that its answer arrives in time.
-const ANSWER_MARGIN: Duration = Duration::from_millis(150);
+pub(crate) const ANSWER_MARGIN: Duration = Duration::from_millis(150);
 
 /// What an answer reveals that is not from the cell.
 const NOTHING: Position = Position { epoch: Epoch::ZERO, txid: Txid::ZERO };
@@ -251,6 +252,15 @@ impl CellHost for Host {
         };
         metrics().cellnode_request(outcome, started.elapsed());
         result
+    }
+
+    async fn wake(&self, call: WakeCall) -> Result<WakeReply, CallError> {
+        self.node.classes.check(&call.cell)?;
+        if !self.node.authority.is_live() {
+            return Err(CallError::Unavailable { reason: "the node has lost its lease".into() });
+        }
+        self.must_exist(&call.cell).await?;
+        wake(&self.node, call).await
     }
 
     async fn describe(&self) -> NodeDescription {

@@ -28,6 +28,7 @@ mod replication;
 mod restore;
 mod runtime;
 mod service;
+mod wake;
 
 pub use authority::Authority;
 pub use config::Config;

@@ -76,6 +76,21 @@ pub(crate) mod log_offset_or_none {
     }
 }
 
+/// A time that may lie before 1970.
+pub(crate) mod alarm_time {
+    use holdfast_types::AlarmTime;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(value: &AlarmTime, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(value.get())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AlarmTime, D::Error> {
+        i64::deserialize(deserializer).map(AlarmTime::new)
+    }
+}
+
+text!(cell_name, holdfast_types::CellName);
 text!(content_hash, holdfast_types::ContentHash);
 text!(fleet_id, holdfast_types::FleetId);
 text!(follower_name, holdfast_types::FollowerName);
@@ -83,10 +98,12 @@ text!(host_id, holdfast_types::HostId);
 text!(incarnation, holdfast_types::Incarnation);
 text!(node_name, holdfast_types::NodeName);
 text!(session_id, holdfast_types::SessionId);
+text!(waker_name, holdfast_types::WakerName);
 text!(write_id, holdfast_types::WriteId);
 text!(zone, holdfast_types::Zone);
 optional!(optional_node_name, holdfast_types::NodeName);
 optional!(optional_version_id, holdfast_types::VersionId);
+number!(alarm_seq, holdfast_types::AlarmSeq);
 number!(epoch, holdfast_types::Epoch);
 number!(log_epoch, holdfast_types::LogEpoch);
 number!(log_offset, holdfast_types::LogOffset);

@@ -4,7 +4,8 @@
 use std::fmt;
 
 use holdfast_types::{
-    CellName, ContentHash, Epoch, FollowerName, LogOffset, NodeName, SessionId, Txid, VersionId,
+    AlarmId, CellName, ContentHash, Epoch, FollowerName, LogOffset, NodeName, SessionId, Txid, VersionId,
+    WakeMinute,
 };
 
 /// Level of an LTX object.
@@ -79,6 +80,22 @@ pub enum Key {
         /// Last transaction.
         max: Txid,
     },
+    /// `wake/format.json`: the format of the alarm index, and its shards.
+    WakeFormat,
+    /// `wake/waker-<shard>.json`: which waker looks after this part of the alarm index. Advisory.
+    WakerLease(u16),
+    /// `wake/entries/<minute>/<cell>/<epoch>-<seq>`: an alarm that may be due from this minute on. A hint: the cell's own
+    /// database knows.
+    WakeEntry {
+        /// The minute of the deadline.
+        minute: WakeMinute,
+        /// The cell.
+        cell: CellName,
+        /// Which installation of its alarm.
+        id: AlarmId,
+    },
+    /// `wake/retired/<cell>.json`: which entries of the cell mean nothing any more.
+    WakeRetired(CellName),
     /// `deploy/current.json`: which version of the application runs.
     CurrentVersion,
     /// `deploy/versions/<id>.json`: one version.
@@ -108,6 +125,12 @@ impl fmt::Display for Key {
             Self::Ltx { cell, epoch, level, min, max } => {
                 write!(f, "{}{}-{}.ltx", level_prefix(cell, *epoch, *level), min.to_hex(), max.to_hex())
             }
+            Self::WakeFormat => f.write_str("wake/format.json"),
+            Self::WakerLease(shard) => write!(f, "{WAKER_LEASES_PREFIX}{shard:04x}.json"),
+            Self::WakeEntry { minute, cell, id } => {
+                write!(f, "{}{}/{}", wake_minute_prefix(*minute), cell.to_key_segment(), id.to_hex())
+            }
+            Self::WakeRetired(cell) => write!(f, "wake/retired/{}.json", cell.to_key_segment()),
             Self::CurrentVersion => f.write_str("deploy/current.json"),
             Self::Version(id) => write!(f, "{VERSIONS_PREFIX}{id}.json"),
             Self::Secrets => f.write_str("deploy/secrets.json"),
@@ -121,6 +144,18 @@ pub const VERSIONS_PREFIX: &str = "deploy/versions/";
 
 /// Below it are the bytes of versions.
 pub const BLOBS_PREFIX: &str = "deploy-blobs/sha256/";
+
+/// Below it are the wake entries, in the order of their minutes.
+pub const WAKE_ENTRIES_PREFIX: &str = "wake/entries/";
+
+/// The leases of wakers begin with it.
+pub const WAKER_LEASES_PREFIX: &str = "wake/waker-";
+
+/// `wake/entries/<minute>/`: the alarms that may be due from one minute on.
+#[must_use]
+pub fn wake_minute_prefix(minute: WakeMinute) -> String {
+    format!("{WAKE_ENTRIES_PREFIX}{}/", minute.to_hex())
+}
 
 /// `log/<node>/`: the logs of one node's sessions.
 #[must_use]
@@ -179,6 +214,19 @@ impl Key {
                 Some(Self::Version(VersionId::parse(file.strip_suffix(".json")?).ok()?))
             }
             ["deploy-blobs", "sha256", hash] => Some(Self::Blob(ContentHash::parse(hash).ok()?)),
+            ["wake", "format.json"] => Some(Self::WakeFormat),
+            ["wake", file] => {
+                let shard = file.strip_prefix("waker-")?.strip_suffix(".json")?;
+                Some(Self::WakerLease(u16::from_str_radix(shard, 16).ok()?))
+            }
+            ["wake", "entries", minute, cell, id] => Some(Self::WakeEntry {
+                minute: WakeMinute::from_hex(minute).ok()?,
+                cell: CellName::from_key_segment(cell).ok()?,
+                id: AlarmId::from_hex(id).ok()?,
+            }),
+            ["wake", "retired", file] => {
+                Some(Self::WakeRetired(CellName::from_key_segment(file.strip_suffix(".json")?).ok()?))
+            }
             ["nodes", file] => {
                 let node = file.strip_suffix(".json")?;
                 Some(Self::NodeLease(NodeName::parse(node).ok()?))
@@ -227,10 +275,12 @@ fn read_epoch(segment: &str) -> Option<Epoch> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holdfast_types::{AlarmSeq, AlarmTime};
 
     #[test]
     fn every_key_reads_back() {
         let cell = CellName::parse("db:a/../b ü").expect("valid");
+        let id = AlarmId { epoch: Epoch::new(7), seq: AlarmSeq::new(300) };
         let keys = [
             Key::Probe("x".into()),
             Key::FleetIdentity,
@@ -245,6 +295,11 @@ mod tests {
             Key::LogLoss(NodeName::parse("n.1").expect("valid"), SessionId::from_bits(7)),
             Key::Bundle(NodeName::parse("n.1").expect("valid"), SessionId::from_bits(7), LogOffset::new(300)),
             Key::SweepLease,
+            Key::WakeFormat,
+            Key::WakerLease(0x1f),
+            Key::WakeEntry { minute: WakeMinute::new(28_000_000), cell: cell.clone(), id },
+            Key::WakeRetired(cell.clone()),
+            Key::WakeRetired(CellName::parse("db:x.json").expect("valid")),
             Key::Owner(cell.clone()),
             Key::Opener(cell.clone(), Epoch::new(7)),
             Key::Ltx {
@@ -274,12 +329,28 @@ mod tests {
             key.to_string(),
             "cells/db:users/ltx/e0000000000000002/9/0000000000000001-00000000000000ff.ltx"
         );
+        let key = Key::WakeEntry {
+            minute: AlarmTime::new(1_700_000_000_000).minute(),
+            cell: CellName::parse("db:users").expect("valid"),
+            id: AlarmId { epoch: Epoch::new(2), seq: AlarmSeq::new(3) },
+        };
+        assert_eq!(
+            key.to_string(),
+            "wake/entries/0000000001b05515/db:users/0000000000000002-0000000000000003"
+        );
+        assert_eq!(Key::WakerLease(10).to_string(), "wake/waker-000a.json");
     }
 
     #[test]
     fn another_spelling_of_a_key_is_refused() {
-        for bad in ["", "cells", "nodes/../x.json", "cells/db:x/ltx/e1/opener.json", "cells/db:%61/own.json"]
-        {
+        for bad in [
+            "",
+            "cells",
+            "nodes/../x.json",
+            "cells/db:x/ltx/e1/opener.json",
+            "cells/db:%61/own.json",
+            "wake/waker-1.json",
+        ] {
             assert!(Key::parse(bad).is_err(), "{bad}");
         }
     }

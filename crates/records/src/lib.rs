@@ -17,6 +17,10 @@ pub mod owner;
 mod package;
 pub mod secrets;
 pub mod sweep_lease;
+pub mod wake_entry;
+pub mod wake_format;
+pub mod wake_retired;
+pub mod waker_lease;
 
 pub use bundle::{BUNDLE_BYTES_MAX, Bundle, BundleError, BundleRow, EncodedBundle};
 pub use codec::{Record, RecordError, RecordVersion};
@@ -24,8 +28,8 @@ pub use deployment::{CurrentRecord, PruneMark, VersionRecord};
 pub use fleet_identity::{CaCertificate, FleetIdentity, TokenKey};
 pub use follower_lease::FollowerLease;
 pub use key::{
-    BLOBS_PREFIX, Key, KeyError, Level, VERSIONS_PREFIX, bundle_prefix, cell_prefix, epoch_prefix,
-    level_prefix, log_prefix,
+    BLOBS_PREFIX, Key, KeyError, Level, VERSIONS_PREFIX, WAKE_ENTRIES_PREFIX, WAKER_LEASES_PREFIX,
+    bundle_prefix, cell_prefix, epoch_prefix, level_prefix, log_prefix, wake_minute_prefix,
 };
 pub use log_loss::LogLoss;
 pub use manifest::{Binding, BindingEntry, BlobEntry, Manifest, MigrationEntry, ModuleEntry, ModuleKind};
@@ -36,3 +40,7 @@ pub use owner::{OwnerRecord, OwnerState};
 pub use package::{Blobs, Package, PackageError, sha256};
 pub use secrets::{SecretEntry, SecretKey, SecretKeysRecord, SecretsRecord};
 pub use sweep_lease::SweepLease;
+pub use wake_entry::WakeEntry;
+pub use wake_format::WakeFormat;
+pub use wake_retired::{AlarmIdRecord, WakeRetired};
+pub use waker_lease::{ShardWish, WakerLease};

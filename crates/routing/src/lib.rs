@@ -7,11 +7,12 @@ mod cache;
 mod error;
 mod leases;
 mod owners;
+mod request;
 mod router;
 mod shared;
 
 pub use error::RouteError;
-pub use router::{Router, RouterOptions};
+pub use router::{Router, RouterOptions, Woken};
 
 #[cfg(test)]
 mod tests;

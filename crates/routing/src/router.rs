@@ -5,9 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
 use holdfast_bucket::Bucket;
-use holdfast_core::routing::{Effect, Event, LeaseView, Outcome, OwnerView, Refusal, Routing, Timing};
+use holdfast_core::routing::{Effect, Event, LeaseView, Outcome, OwnerView, Refusal, Route, Routing, Timing};
 use holdfast_records::ProtocolRange;
-use holdfast_rpc::{CallError, CellCall, CellClient, CellReply, ForwardError, PROTOCOL, Peer};
+use holdfast_rpc::{
+    CallError, CellCall, CellClient, CellReply, ForwardError, PROTOCOL, Peer, WakeCall, WakeReply,
+};
 use holdfast_telemetry::{LookupResult, metrics};
 use holdfast_types::{CellName, Millis, NodeName, SessionId};
 use tokio::time::Instant;
@@ -16,6 +18,7 @@ use crate::RouteError;
 use crate::cache::Routes;
 use crate::leases::Leases;
 use crate::owners::Owners;
+use crate::request::{Answer, Routed, Unanswered};
 
 /// What a router may be told.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +59,6 @@ impl std::fmt::Debug for Router {
 
 type Effects = Effect<Arc<Peer>>;
 type Events = Event<Arc<Peer>>;
-type Answer = Result<CellReply, ForwardError>;
 
 impl Router {
     /// A router over one bucket's records.
@@ -97,23 +99,48 @@ impl Router {
     #[must_use = "the request is sent by the future"]
     pub fn forward(&self, call: CellCall) -> BoxFuture<'static, Result<CellReply, RouteError>> {
         let inner = Arc::clone(&self.inner);
-        Box::pin(async move { forward(&inner, call).await })
+        Box::pin(async move { Ok(forward(&inner, call).await?.0) })
+    }
+
+    /// Has the owner of a cell look at its alarm; places the cell when nobody owns it. As [`Self::forward`], but that a hint
+    /// may be given again after any failure.
+    ///
+    /// # Errors
+    /// [`RouteError`].
+    #[must_use = "the hint is sent by the future"]
+    pub fn wake(&self, call: WakeCall) -> BoxFuture<'static, Result<Woken, RouteError>> {
+        let inner = Arc::clone(&self.inner);
+        Box::pin(async move {
+            let (reply, Route { node, session, .. }) = forward(&inner, call).await?;
+            Ok(Woken { reply, node, session })
+        })
     }
 }
 
-async fn forward(inner: &Inner, call: CellCall) -> Result<CellReply, RouteError> {
-    let deadline = call.deadline;
+/// Who looked at a cell's alarm, and what it saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Woken {
+    /// What it saw.
+    pub reply: WakeReply,
+    /// The node.
+    pub node: NodeName,
+    /// Its session.
+    pub session: SessionId,
+}
+
+async fn forward<R: Routed>(inner: &Inner, request: R) -> Result<(R::Reply, Route<Arc<Peer>>), RouteError> {
+    let deadline = request.deadline();
     let deadline_ms = now_ms().plus(millis(deadline.saturating_duration_since(Instant::now())));
     let timing = Timing::until(deadline_ms, inner.options.clock_skew_max_ms);
-    let mut routing = Routing::new(call.cell.clone(), timing);
-    let mut passage = Passage::new(inner, call);
+    let mut routing = Routing::new(request.cell().clone(), timing);
+    let mut passage = Passage::new(inner, request);
     let route = inner.routes.get(&passage.cell);
     let mut effect = routing.on(Event::Cached { route, now_ms: now_ms() });
     loop {
         effect = match effect {
             Effect::Answer { learned } => {
-                inner.routes.put(&passage.cell, learned);
-                return Ok(passage.reply.expect("an answer was reported"));
+                inner.routes.put(&passage.cell, learned.clone());
+                return Ok((passage.reply.expect("an answer was reported"), learned));
             }
             Effect::Fail(failure) => {
                 if passage.lookup.is_none() {
@@ -127,25 +154,25 @@ async fn forward(inner: &Inner, call: CellCall) -> Result<CellReply, RouteError>
 }
 
 /// One request on its way: what the machine does not know of it.
-struct Passage<'a> {
+struct Passage<'a, R: Routed> {
     inner: &'a Inner,
     cell: CellName,
     deadline: Instant,
     /// The request, while it is here.
-    call: Option<CellCall>,
+    request: Option<R>,
     /// The forward that is out.
-    forward: Option<(SessionId, BoxFuture<'a, Answer>)>,
-    reply: Option<CellReply>,
+    forward: Option<(SessionId, BoxFuture<'a, Answer<R>>)>,
+    reply: Option<R::Reply>,
     failed: Option<ForwardError>,
     asked: bool,
     lookup: Option<LookupResult>,
 }
 
-impl<'a> Passage<'a> {
-    fn new(inner: &'a Inner, call: CellCall) -> Self {
-        let (cell, deadline) = (call.cell.clone(), call.deadline);
+impl<'a, R: Routed> Passage<'a, R> {
+    fn new(inner: &'a Inner, request: R) -> Self {
+        let (cell, deadline) = (request.cell().clone(), request.deadline());
         let (forward, reply, failed, lookup) = (None, None, None, None);
-        Self { inner, cell, deadline, call: Some(call), forward, reply, failed, asked: false, lookup }
+        Self { inner, cell, deadline, request: Some(request), forward, reply, failed, asked: false, lookup }
     }
 
     async fn execute(&mut self, effect: Effects) -> Events {
@@ -198,9 +225,8 @@ impl<'a> Passage<'a> {
             metrics().routing_lookup(found);
             self.lookup = Some(found);
         }
-        let call = self.call.take().expect("the machine sends only a request that is whole");
-        let client = &self.inner.client;
-        self.forward = Some((session, Box::pin(async move { client.call(&peer, call).await })));
+        let request = self.request.take().expect("the machine sends only a request that is whole");
+        self.forward = Some((session, request.send(&self.inner.client, peer)));
     }
 
     async fn wait(&mut self, watch_ms: Millis) -> Events {
@@ -215,17 +241,18 @@ impl<'a> Passage<'a> {
     }
 
     /// Takes what came of a forward apart: the outcome for the machine, the rest for the caller or the next forward.
-    fn settle(&mut self, session: SessionId, answer: Answer) -> Events {
+    fn settle(&mut self, session: SessionId, answer: Answer<R>) -> Events {
         self.forward = None;
         let (outcome, retry) = match answer {
             Ok(reply) => {
-                let epoch = reply.position.epoch;
+                let epoch = R::epoch(&reply);
                 self.reply = Some(reply);
                 (Outcome::Answered { epoch }, None)
             }
-            Err(mut failed) => {
-                let sorted = self.sort(&mut failed);
-                self.failed = Some(failed);
+            Err(Unanswered { error, request }) => {
+                self.request = request;
+                let sorted = self.sort(&error);
+                self.failed = Some(error);
                 sorted
             }
         };
@@ -238,9 +265,9 @@ impl<'a> Passage<'a> {
         Event::Forwarded { outcome, now_ms: now_ms() }
     }
 
-    fn sort(&mut self, failed: &mut ForwardError) -> (Outcome, Option<&'static str>) {
+    fn sort(&self, failed: &ForwardError) -> (Outcome, Option<&'static str>) {
         match failed {
-            ForwardError::Refused { error, call } => {
+            ForwardError::Refused { error, call: _ } => {
                 let (refusal, retry) = match error {
                     CallError::NotOwner(_) => (Refusal::NotOwner, Some("not_owner")),
                     CallError::Draining => (Refusal::Draining, Some("draining")),
@@ -249,13 +276,11 @@ impl<'a> Passage<'a> {
                     | CallError::Rejected { .. }
                     | CallError::OutcomeUnknown { .. } => (Refusal::Final, None),
                 };
-                self.call = call.take().map(|call| *call);
-                (Outcome::Refused { refusal, is_whole: self.call.is_some() }, retry)
+                (Outcome::Refused { refusal, is_whole: self.request.is_some() }, retry)
             }
-            ForwardError::NeverSent { reason, call } => {
+            ForwardError::NeverSent { reason, call: _ } => {
                 tracing::debug!(cell = %self.cell, %reason, "a request was not sent");
-                self.call = call.take().map(|call| *call);
-                (Outcome::NeverSent { is_whole: self.call.is_some() }, Some("never_connected"))
+                (Outcome::NeverSent { is_whole: self.request.is_some() }, Some("never_connected"))
             }
             ForwardError::BodyBroken { .. } => (Outcome::BodyBroken, None),
             ForwardError::MayHaveRun { .. } => (Outcome::MayHaveRun, None),

@@ -7,7 +7,8 @@ use std::time::Duration;
 use holdfast_bucket::ErrorKind;
 use holdfast_bucket::faults::{Fault, Operation, Rule};
 use holdfast_records::OwnerState;
-use holdfast_rpc::CallError;
+use holdfast_rpc::{CallError, WakeReply};
+use holdfast_types::Epoch;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -203,4 +204,24 @@ async fn a_final_refusal_reaches_the_caller_as_it_is() {
     assert_eq!(fleet.ask().await.unwrap_err(), RouteError::Refused(refusal.clone()));
     assert_eq!(fleet.ask().await.unwrap_err(), RouteError::Refused(refusal));
     assert_eq!(node.calls(), 2, "one call a request");
+}
+
+#[tokio::test]
+async fn a_hint_goes_where_a_call_would_and_tells_who_looked() {
+    let fleet = Fleet::new();
+    let old = fleet.node("n1", refuses(CallError::NotOwner(None))).await;
+    let new = fleet.node("n2", echo()).await;
+    fleet.lease(&old, 60_000).await;
+    fleet.lease(&new, 60_000).await;
+    fleet.own(&old, OwnerState::Owned).await;
+    let (woken, ()) = tokio::join!(fleet.wake_for(Duration::from_secs(20)), async {
+        old.called(1).await;
+        fleet.own(&new, OwnerState::Owned).await;
+    });
+    let woken = woken.unwrap();
+    assert_eq!((woken.node, woken.session), (new.name.clone(), new.session));
+    assert_eq!(woken.reply, WakeReply { epoch: Epoch::new(1), armed: None });
+    // The route is remembered.
+    fleet.wake_for(Duration::from_secs(20)).await.unwrap();
+    assert_eq!((old.calls(), new.calls()), (1, 2));
 }

@@ -2,7 +2,7 @@
 //! refusals, split by the one question that matters to a caller: may the handler have run?
 
 use bytes::Bytes;
-use holdfast_types::{CellName, NodeName, Position, SessionId};
+use holdfast_types::{AlarmId, AlarmTime, CellName, Epoch, NodeName, Position, SessionId, WakeMinute};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 
@@ -86,6 +86,37 @@ impl std::fmt::Debug for CellReply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} at {}", self.response.status(), self.position)
     }
+}
+
+/// A hint that a wake entry of a cell is due: open the cell and look at its alarm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WakeCall {
+    /// The cell.
+    pub cell: CellName,
+    /// Where the entry stands.
+    pub minute: WakeMinute,
+    /// The installation that it names.
+    pub id: AlarmId,
+    /// When the caller stops waiting.
+    pub deadline: tokio::time::Instant,
+}
+
+/// What an owner saw when it looked at its cell's alarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WakeReply {
+    /// The epoch that looked.
+    pub epoch: Epoch,
+    /// The alarm that is armed.
+    pub armed: Option<ArmedAlarm>,
+}
+
+/// An alarm that its cell's owner will fire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArmedAlarm {
+    /// The installation.
+    pub id: AlarmId,
+    /// When it is to run next, a retry included.
+    pub deadline_ms: AlarmTime,
 }
 
 /// Where a caller should ask instead.

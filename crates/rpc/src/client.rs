@@ -9,6 +9,7 @@ mod nodes;
 mod pool;
 mod send;
 mod upload;
+mod wake;
 
 use holdfast_types::{NodeName, SessionId};
 

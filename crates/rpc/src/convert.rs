@@ -1,10 +1,10 @@
 //! Between the messages on the wire and the product's own types. Whatever arrives is checked here, once.
 
 use bytes::Bytes;
-use holdfast_types::{CellName, NodeName, SessionId};
+use holdfast_types::{AlarmId, AlarmSeq, AlarmTime, CellName, Epoch, NodeName, SessionId, WakeMinute};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, request, response};
 
-use crate::{Access, CallError, ObjectCall, OwnerHint, ThrownError, proto};
+use crate::{Access, ArmedAlarm, CallError, ObjectCall, OwnerHint, ThrownError, WakeCall, WakeReply, proto};
 
 /// What does not make sense in a message of a peer. Disposition: reject; a peer of another version, or a bug.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -161,6 +161,53 @@ pub(crate) fn refusal_from_wire(refusal: proto::Refusal) -> CallError {
     }
 }
 
+pub(crate) fn wake_to_wire(call: &WakeCall) -> proto::WakeRequest {
+    let WakeCall { cell, minute, id: AlarmId { epoch, seq }, deadline: _ } = call;
+    proto::WakeRequest {
+        cell: cell.as_str().to_owned(),
+        epoch: epoch.get(),
+        seq: seq.get(),
+        minute: minute.get(),
+    }
+}
+
+pub(crate) fn wake_from_wire(
+    request: proto::WakeRequest,
+    deadline: tokio::time::Instant,
+) -> Result<WakeCall, WireError> {
+    let proto::WakeRequest { cell, epoch, seq, minute } = request;
+    let cell = CellName::parse(&cell).map_err(|e| bad("cell", e))?;
+    Ok(WakeCall { cell, minute: WakeMinute::new(minute), id: alarm_id(epoch, seq), deadline })
+}
+
+pub(crate) fn wake_answer_to_wire(answer: Result<WakeReply, CallError>) -> proto::WakeReply {
+    match answer {
+        Ok(WakeReply { epoch, armed }) => {
+            let armed = armed.map(|ArmedAlarm { id: AlarmId { epoch, seq }, deadline_ms }| {
+                proto::ArmedAlarm { epoch: epoch.get(), seq: seq.get(), deadline_ms: deadline_ms.get() }
+            });
+            proto::WakeReply { refusal: None, epoch: epoch.get(), armed }
+        }
+        Err(error) => proto::WakeReply { refusal: Some(refusal_to_wire(error)), epoch: 0, armed: None },
+    }
+}
+
+pub(crate) fn wake_answer_from_wire(reply: proto::WakeReply) -> Result<WakeReply, CallError> {
+    let proto::WakeReply { refusal, epoch, armed } = reply;
+    if let Some(refusal) = refusal {
+        return Err(refusal_from_wire(refusal));
+    }
+    let armed = armed.map(|proto::ArmedAlarm { epoch, seq, deadline_ms }| ArmedAlarm {
+        id: alarm_id(epoch, seq),
+        deadline_ms: AlarmTime::new(deadline_ms),
+    });
+    Ok(WakeReply { epoch: Epoch::new(epoch), armed })
+}
+
+fn alarm_id(epoch: u64, seq: u64) -> AlarmId {
+    AlarmId { epoch: Epoch::new(epoch), seq: AlarmSeq::new(seq) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,6 +228,24 @@ mod tests {
             assert_eq!(refusal_from_wire(refusal_to_wire(error.clone())), error);
         }
         assert!(matches!(refusal_from_wire(proto::Refusal { kind: None }), CallError::OutcomeUnknown { .. }));
+    }
+
+    #[test]
+    fn a_hint_and_its_answers_survive_the_wire() {
+        let (cell, deadline) = (CellName::parse("Room:ü").unwrap(), tokio::time::Instant::now());
+        let call = WakeCall { cell, minute: WakeMinute::new(28_000_000), id: alarm_id(3, 4), deadline };
+        assert_eq!(wake_from_wire(wake_to_wire(&call), deadline), Ok(call));
+        let armed = ArmedAlarm { id: alarm_id(1, 2), deadline_ms: AlarmTime::new(-5) };
+        let epoch = Epoch::new(9);
+        for answer in [
+            Ok(WakeReply { epoch, armed: Some(armed) }),
+            Ok(WakeReply { epoch, armed: None }),
+            Err(CallError::Draining),
+        ] {
+            assert_eq!(wake_answer_from_wire(wake_answer_to_wire(answer.clone())), answer);
+        }
+        let bad = proto::WakeRequest { cell: "x".into(), epoch: 0, seq: 0, minute: 0 };
+        assert_eq!(wake_from_wire(bad, deadline).unwrap_err().field, "cell");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use holdfast_records::ProtocolRange;
 use holdfast_types::{CellName, NodeName, Position, SessionId};
 
-use crate::{CallError, CellCall, CellReply};
+use crate::{CallError, CellCall, CellReply, WakeCall, WakeReply};
 
 /// What a node says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +54,13 @@ pub trait CellHost: Send + Sync + 'static {
     /// # Errors
     /// [`CallError`], split by whether the handler may have run.
     async fn call(&self, call: CellCall) -> Result<CellReply, CallError>;
+
+    /// Opens a cell, which it claims where it may, and tells what alarm is armed. Any number of these calls changes nothing
+    /// but when the alarm is looked at. A cell that does not exist is not made.
+    ///
+    /// # Errors
+    /// [`CallError`]; [`CallError::Rejected`] with 404 where there is no such cell.
+    async fn wake(&self, call: WakeCall) -> Result<WakeReply, CallError>;
 
     /// Describes the node.
     async fn describe(&self) -> NodeDescription;

@@ -5,4 +5,5 @@ mod failures;
 mod pinning;
 mod streaming;
 mod support;
+mod wakes;
 mod wire;

@@ -5,14 +5,16 @@
 
 extern crate alloc;
 
+mod alarm;
 mod cell;
 mod content;
 mod name;
 mod number;
 mod token;
 
+pub use alarm::{AlarmId, AlarmTime};
 pub use cell::{CELL_NAME_LEN_MAX, CellName, CellNameError};
 pub use content::{ContentHash, ContentHashError};
-pub use name::{FleetId, FollowerName, HostId, NAME_LEN_MAX, NameError, NodeName, Zone};
-pub use number::{Epoch, LogEpoch, LogOffset, Millis, NumberError, Position, Txid};
+pub use name::{FleetId, FollowerName, HostId, NAME_LEN_MAX, NameError, NodeName, WakerName, Zone};
+pub use number::{AlarmSeq, Epoch, LogEpoch, LogOffset, Millis, NumberError, Position, Txid, WakeMinute};
 pub use token::{Incarnation, SessionId, TokenError, VersionId, WriteId};

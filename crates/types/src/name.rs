@@ -81,6 +81,10 @@ name!(
     FollowerName, "follower name"
 );
 name!(
+    /// A waker's name.
+    WakerName, "waker name"
+);
+name!(
     /// The machine a process runs on; the machine id unless told otherwise.
     HostId, "host id"
 );

@@ -104,6 +104,14 @@ number!(
     LogOffset
 );
 number!(
+    /// Number of one installation of a cell's alarm, in the order of installations. The first is 1.
+    AlarmSeq
+);
+number!(
+    /// Minutes since the Unix epoch: where a wake entry stands.
+    WakeMinute
+);
+number!(
     /// A time in milliseconds. Wall clock times count from the Unix epoch; monotonic ones from any fixed start.
     Millis
 );

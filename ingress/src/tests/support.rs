@@ -11,7 +11,7 @@ use holdfast_bucket::{Bucket, BucketArgs};
 use holdfast_records::{FleetIdentity, Key, NodeLease, NodeLoad, Record};
 use holdfast_rpc::{
     Access, Body, BodyError, CallError, CellCall, CellHost, CellPage, CellReply, NodeDescription, PROTOCOL,
-    ProcessIdentity, Role, identity, serve,
+    ProcessIdentity, Role, WakeCall, WakeReply, identity, serve,
 };
 use holdfast_types::{CellName, Epoch, Incarnation, Millis, NodeName, Position, SessionId, Txid, WriteId};
 use http_body_util::{BodyExt as _, Full, StreamBody};
@@ -98,6 +98,10 @@ impl CellHost for Host {
         };
         tell.0 = None;
         answer
+    }
+
+    async fn wake(&self, _call: WakeCall) -> Result<WakeReply, CallError> {
+        unreachable!("an ingress wakes no cell")
     }
 
     async fn describe(&self) -> NodeDescription {

@@ -14,15 +14,18 @@ use holdfast_records::{
 };
 use holdfast_rpc::{
     Access, Body, CallError, CellCall, CellClient, CellHost, CellPage, CellReply, NodeDescription, PROTOCOL,
-    ProcessIdentity, Role, identity, serve,
+    ProcessIdentity, Role, WakeCall, WakeReply, identity, serve,
 };
-use holdfast_types::{CellName, Epoch, Incarnation, Millis, NodeName, Position, SessionId, Txid, WriteId};
+use holdfast_types::{
+    AlarmId, AlarmSeq, CellName, Epoch, Incarnation, Millis, NodeName, Position, SessionId, Txid, WakeMinute,
+    WriteId,
+};
 use http_body_util::{BodyExt as _, Full};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::{RouteError, Router, RouterOptions};
+use crate::{RouteError, Router, RouterOptions, Woken};
 
 pub(super) const SKEW_MS: u64 = 300;
 
@@ -79,6 +82,12 @@ impl CellHost for Host {
         (self.handler)(self.name.as_str()).await
     }
 
+    async fn wake(&self, _call: WakeCall) -> Result<WakeReply, CallError> {
+        self.calls.send_modify(|calls| *calls += 1);
+        let reply = (self.handler)(self.name.as_str()).await?;
+        Ok(WakeReply { epoch: reply.position.epoch, armed: None })
+    }
+
     async fn describe(&self) -> NodeDescription {
         unreachable!("the router asks no node about itself")
     }
@@ -99,8 +108,8 @@ impl CellHost for Host {
 }
 
 pub(super) struct Node {
-    name: NodeName,
-    session: SessionId,
+    pub(super) name: NodeName,
+    pub(super) session: SessionId,
     address: String,
     calls: watch::Receiver<u64>,
     expires_ms: AtomicU64,
@@ -235,6 +244,17 @@ impl Fleet {
         let reply = self.router.forward(call).await?;
         let body = reply.response.into_body().collect().await.unwrap().to_bytes();
         Ok(String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    /// Which node looked at the cell's alarm.
+    pub(super) async fn wake_for(&self, wait: Duration) -> Result<Woken, RouteError> {
+        let call = WakeCall {
+            cell: cell(),
+            minute: WakeMinute::new(7),
+            id: AlarmId { epoch: Epoch::new(1), seq: AlarmSeq::new(1) },
+            deadline: tokio::time::Instant::now() + wait,
+        };
+        self.router.wake(call).await
     }
 
     /// Lets the wall clock, which leases are judged by, reach a time.

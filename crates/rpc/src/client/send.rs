@@ -143,7 +143,7 @@ async fn load(body: Body, deadline: Instant) -> Result<Cargo, ForwardError> {
     }
 }
 
-enum Failure {
+pub(super) enum Failure {
     NeverSent(String),
     MayHaveRun(String),
 }

@@ -79,4 +79,13 @@ impl CellService for Cells {
         };
         Ok(Response::new(ReplyStream::running(Box::pin(answer), touch)))
     }
+
+    async fn wake(&self, request: Request<proto::WakeRequest>) -> Result<Response<proto::WakeReply>, Status> {
+        let deadline = deadline::of(request.metadata().as_ref());
+        let answer = match convert::wake_from_wire(request.into_inner(), deadline) {
+            Ok(call) => self.host.wake(call).await,
+            Err(error) => Err(not_acceptable(&error)),
+        };
+        Ok(Response::new(convert::wake_answer_to_wire(answer)))
+    }
 }

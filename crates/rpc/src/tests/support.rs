@@ -8,15 +8,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use holdfast_records::{FleetIdentity, ProtocolRange};
-use holdfast_types::{CellName, Epoch, NodeName, Position, SessionId, Txid};
+use holdfast_types::{AlarmTime, CellName, Epoch, NodeName, Position, SessionId, Txid};
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::{
-    Access, Body, BodyError, CallError, CellCall, CellClient, CellHost, CellPage, CellReply, CellSummary,
-    NodeDescription, Peer, ProcessIdentity, Role, identity, serve,
+    Access, ArmedAlarm, Body, BodyError, CallError, CellCall, CellClient, CellHost, CellPage, CellReply,
+    CellSummary, NodeDescription, Peer, ProcessIdentity, Role, WakeCall, WakeReply, identity, serve,
 };
 
 pub(super) const SESSION: SessionId = SessionId::from_bits(0xabc);
@@ -33,6 +33,14 @@ pub(super) struct Scripted {
 impl CellHost for Scripted {
     async fn call(&self, call: CellCall) -> Result<CellReply, CallError> {
         (self.handler)(call).await
+    }
+
+    async fn wake(&self, call: WakeCall) -> Result<WakeReply, CallError> {
+        if call.cell.name() != "mine" {
+            return Err(CallError::NotOwner(None));
+        }
+        let deadline_ms = AlarmTime::new(i64::try_from(call.minute.begins().get()).unwrap());
+        Ok(WakeReply { epoch: POSITION.epoch, armed: Some(ArmedAlarm { id: call.id, deadline_ms }) })
     }
 
     async fn describe(&self) -> NodeDescription {
