@@ -1,5 +1,5 @@
-//! A fleet of real processes on loopback: a store, a fault proxy before it for each program, cellnodes, followers and
-//! ingresses.
+//! A fleet of real processes on loopback: a store, a fault proxy before it for each program, cellnodes, followers,
+//! ingresses and wakers.
 //! Every child dies with the test, whatever ends it; every log is read at the end, and a line that nobody expected
 //! fails the test. Clusters take turns: timing means nothing when two run at once.
 
@@ -9,6 +9,7 @@ mod logs;
 mod look;
 mod process;
 mod records;
+mod wakers;
 mod warden;
 
 use std::collections::BTreeMap;
@@ -47,6 +48,8 @@ pub struct ClusterOptions {
     pub ingresses: usize,
     /// Followers, named `f1`, `f2`, ….
     pub followers: usize,
+    /// Wakers, named `w1`, `w2`, ….
+    pub wakers: usize,
     /// The lease TTL of nodes and followers.
     pub lease_ttl: Duration,
     /// Further flags of every node.
@@ -63,6 +66,7 @@ impl Default for ClusterOptions {
             nodes: 2,
             ingresses: 1,
             followers: 0,
+            wakers: 0,
             lease_ttl: Duration::from_secs(3),
             node_args: Vec::new(),
             ingress_args: Vec::new(),
@@ -112,6 +116,9 @@ impl Cluster {
         }
         for number in 1..=cluster.options.ingresses {
             cluster.start_ingress(&format!("i{number}")).await?;
+        }
+        for number in 1..=cluster.options.wakers {
+            cluster.start_waker(&format!("w{number}")).await?;
         }
         Ok(cluster)
     }

@@ -5,6 +5,7 @@ mod check;
 mod logs;
 mod nodes;
 mod store;
+mod wakers;
 
 use anyhow::{Result, bail};
 use holdfast_bucket::probe::probe;
@@ -53,6 +54,10 @@ impl Diagnose {
         match logs::logs(&buckets, &leases).await {
             Ok(logs) => checks.extend(logs),
             Err(error) => checks.push(Check::new(Status::Fault, "node logs", causes(&error))),
+        }
+        match wakers::wakers(&buckets).await {
+            Ok(wakers) => checks.extend(wakers),
+            Err(error) => checks.push(Check::new(Status::Fault, "wakers", causes(&error))),
         }
         let faults: Vec<String> = checks
             .iter()

@@ -12,6 +12,7 @@ use holdfast_cellnode as cellnode;
 use holdfast_follower as follower;
 use holdfast_ingress as ingress;
 use holdfast_types::{FollowerName, NodeName};
+use holdfast_waker as waker;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -93,12 +94,14 @@ pub struct Fleet {
     stop_followers: watch::Sender<bool>,
     followers: JoinSet<FollowerEnded>,
     ingress: JoinHandle<Result<ingress::Exit>>,
+    stop_waker: watch::Sender<bool>,
+    waker: JoinHandle<Result<waker::Exit>>,
     running: JoinSet<NodeEnded>,
     _lock: File,
 }
 
 impl Fleet {
-    /// Starts the followers, then the nodes, then the ingress.
+    /// Starts the followers, then the nodes, then the ingress and the waker.
     ///
     /// # Errors
     /// What keeps one of them from starting; a port in use and a directory in use are named as such.
@@ -136,6 +139,9 @@ impl Fleet {
         let (stop_ingress, stopped) = watch::channel(false);
         let (mut ingress, ready) = spawn_ingress(&options, &bucket_url, stopped);
         let addresses = first(ready, async { ingress_ended((&mut ingress).await) }).await?;
+        let (stop_waker, stopped) = watch::channel(false);
+        let (mut waker, ready) = spawn_waker(&bucket_url, stopped);
+        first(ready, async { waker_ended((&mut waker).await) }).await?;
         Ok(Self {
             options,
             bucket_url,
@@ -146,6 +152,8 @@ impl Fleet {
             stop_followers,
             followers,
             ingress,
+            stop_waker,
+            waker,
             running,
             _lock: lock,
         })
@@ -163,14 +171,15 @@ impl Fleet {
         self.running.len()
     }
 
-    /// Resolves when a node has ended, or with an error when the ingress or a follower has.
+    /// Resolves when a node has ended, or with an error when another program has.
     ///
     /// # Errors
-    /// The ingress or a follower ended, which neither does by itself.
+    /// The ingress, the waker or a follower ended, which none does by itself.
     pub async fn next_ended(&mut self) -> Result<NodeEnded> {
         tokio::select! {
             biased;
             ended = (&mut self.ingress) => Err(ingress_ended(ended)),
+            ended = (&mut self.waker) => Err(waker_ended(ended)),
             Some(ended) = self.followers.join_next() => Err(follower_ended(Some(ended))),
             Some(ended) = self.running.join_next() => Ok(ended.expect("a node does not panic")),
             else => std::future::pending().await,
@@ -194,11 +203,13 @@ impl Fleet {
         }
     }
 
-    /// Leaves in order: the ingress answers what it has, the nodes give their cells up, then nobody needs the followers.
+    /// Leaves in order: the waker wakes nobody any more, the ingress answers what it has, the nodes give their cells up, then nobody needs the followers.
     ///
     /// # Errors
     /// What a program ended with.
     pub async fn stop(mut self) -> Result<()> {
+        self.stop_waker.send_replace(true);
+        (&mut self.waker).await.expect("the waker does not panic").context("the waker failed")?;
         self.stop_ingress.send_replace(true);
         (&mut self.ingress).await.expect("the ingress does not panic").context("the ingress failed")?;
         self.stop_nodes.send_replace(true);
@@ -304,6 +315,16 @@ fn spawn_ingress(
     (tokio::spawn(ingress::Service::run(config, Some(ready), wait(stopped))), told)
 }
 
+fn spawn_waker(
+    bucket_url: &str,
+    stopped: watch::Receiver<bool>,
+) -> (JoinHandle<Result<waker::Exit>>, oneshot::Receiver<waker::Addresses>) {
+    let mut config = waker::Config::embedded(BucketArgs::at(bucket_url));
+    config.ready_file = None;
+    let (ready, told) = oneshot::channel();
+    (tokio::spawn(waker::Service::run(config, Some(ready), wait(stopped))), told)
+}
+
 async fn wait(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
@@ -341,5 +362,13 @@ fn ingress_ended(ended: Result<Result<ingress::Exit>, tokio::task::JoinError>) -
         Ok(Err(error)) => error.context("the ingress failed"),
         Ok(Ok(ingress::Exit::Clean)) => anyhow!("the ingress ended by itself"),
         Err(error) => anyhow::Error::new(error).context("the ingress failed"),
+    }
+}
+
+fn waker_ended(ended: Result<Result<waker::Exit>, tokio::task::JoinError>) -> anyhow::Error {
+    match ended {
+        Ok(Err(error)) => error.context("the waker failed"),
+        Ok(Ok(waker::Exit::Clean)) => anyhow!("the waker ended by itself"),
+        Err(error) => anyhow::Error::new(error).context("the waker failed"),
     }
 }

@@ -24,3 +24,4 @@ pub mod probe;
 pub mod recovery;
 pub mod routing;
 pub mod store;
+pub mod waker;

@@ -10,9 +10,11 @@ mod owners;
 mod request;
 mod router;
 mod shared;
+mod wake_format;
 
 pub use error::RouteError;
 pub use router::{Router, RouterOptions, Woken};
+pub use wake_format::{WAKE_SHARDS, WakeFormatError, wake_format};
 
 #[cfg(test)]
 mod tests;

@@ -190,6 +190,34 @@ label! {
 }
 
 label! {
+    /// What came of a hint to look at an alarm.
+    HintResult("outcome") {
+        /// The alarm is armed, and its owner fires it.
+        Armed = "armed",
+        /// Another alarm is armed, or none: the entry is obsolete, or about to be.
+        Other = "other",
+        /// There is no such cell, or its class is not deployed.
+        Missing = "missing",
+        /// A node has enough.
+        Overloaded = "overloaded",
+        /// Nobody looked, or nobody knows.
+        Failed = "failed",
+    }
+}
+
+label! {
+    /// How the write of an advisory lease ended.
+    LeaseWriteOutcome("outcome") {
+        /// Written.
+        Applied = "applied",
+        /// Another wrote it in between.
+        Rejected = "rejected",
+        /// The store did not say.
+        Unknown = "unknown",
+    }
+}
+
+label! {
     /// Where a restored database came from.
     RestoreSource("source") {
         /// The bucket's chain.
@@ -272,6 +300,8 @@ mod tests {
         check::<BucketOperation>();
         check::<BucketOutcome>();
         check::<WorkerOutcome>();
+        check::<HintResult>();
+        check::<LeaseWriteOutcome>();
     }
 
     #[test]

@@ -9,9 +9,9 @@ use opentelemetry::metrics::{
 };
 
 use crate::labels::{
-    ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, Label, LookupResult, Outcome,
-    ProofKind, ProofOutcome, RecoveryResult, RenewalOutcome, RequestOutcome, RestoreSource, Stage,
-    StatusClass, WorkerOutcome,
+    ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, HintResult, Label, LeaseWriteOutcome,
+    LookupResult, Outcome, ProofKind, ProofOutcome, RecoveryResult, RenewalOutcome, RequestOutcome,
+    RestoreSource, Stage, StatusClass, WorkerOutcome,
 };
 use crate::names::{self, Kind, Metric};
 use crate::pipeline;
@@ -79,6 +79,7 @@ pub struct Metrics {
     follower_seals: BoundCounter<u64>,
     follower_refusals: Counter<u64>,
     follower_poisoned: BoundCounter<u64>,
+    waker: WakerMetrics,
     deploy_loads: Counters<Outcome>,
     bucket_operations: Counters2<BucketOperation, BucketOutcome>,
     bucket_duration: Histograms2<BucketOperation, BucketOutcome>,
@@ -145,6 +146,7 @@ impl Metrics {
             follower_seals: one(&names::FOLLOWER_SEALS),
             follower_refusals: counter(meter, &names::FOLLOWER_REFUSALS),
             follower_poisoned: one(&names::FOLLOWER_POISONED),
+            waker: WakerMetrics::new(meter),
             deploy_loads: Counters::new(meter, &names::DEPLOY_LOADS),
             bucket_operations: Counters2::new(meter, &names::BUCKET_OPERATIONS),
             bucket_duration: Histograms2::new(meter, &names::BUCKET_DURATION),
@@ -391,11 +393,107 @@ impl Metrics {
         self.follower_poisoned.add(1);
     }
 
+    /// A page of the alarm index was read, or could not be.
+    pub fn waker_listed(&self, outcome: Outcome) {
+        self.waker.lists.of(outcome).add(1);
+    }
+
+    /// So many due entries are looked after from now on.
+    pub fn waker_due(&self, entries: usize) {
+        self.waker.due.add(u64::try_from(entries).unwrap_or(u64::MAX));
+    }
+
+    /// Obsolete entries were deleted.
+    pub fn waker_deleted(&self, entries: usize) {
+        self.waker.deletes.add(u64::try_from(entries).unwrap_or(u64::MAX));
+    }
+
+    /// A hint has ended.
+    pub fn waker_hint(&self, result: HintResult, elapsed: Duration) {
+        self.waker.hints.of(result).add(1);
+        self.waker.hint_duration.record(elapsed.as_secs_f64());
+    }
+
+    /// How much is due, as of now.
+    pub fn waker_backlog(&self, waker: &str, levels: WakerLevels) {
+        let WakerLevels { cells, in_flight, window, overdue, oldest } = levels;
+        let attributes = [KeyValue::new("waker", waker.to_owned())];
+        self.waker.backlog.record(level_of(cells), &attributes);
+        self.waker.in_flight.record(level_of(in_flight), &attributes);
+        self.waker.window.record(f64::from(window), &attributes);
+        self.waker.overdue.record(level_of(overdue), &attributes);
+        self.waker.oldest.record(oldest.as_secs_f64(), &attributes);
+    }
+
+    /// So many shards are looked after.
+    pub fn waker_shards(&self, waker: &str, shards: usize) {
+        self.waker.shards.record(level_of(shards), &[KeyValue::new("waker", waker.to_owned())]);
+    }
+
+    /// A lease on a shard was written, or was not.
+    pub fn waker_lease_write(&self, outcome: LeaseWriteOutcome) {
+        self.waker.lease_writes.of(outcome).add(1);
+    }
+
     /// A store operation has ended.
     pub fn bucket_operation(&self, operation: BucketOperation, outcome: BucketOutcome, elapsed: Duration) {
         self.bucket_operations.of(operation, outcome).add(1);
         self.bucket_duration.of(operation, outcome).record(elapsed.as_secs_f64());
     }
+}
+
+/// How much is due at a waker.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WakerLevels {
+    /// Cells with due entries.
+    pub cells: usize,
+    /// Those that are being looked at.
+    pub in_flight: usize,
+    /// So many may be at most.
+    pub window: u32,
+    /// Those whose oldest entry was due more than a minute ago.
+    pub overdue: usize,
+    /// How long ago the oldest was due.
+    pub oldest: Duration,
+}
+
+/// The instruments of wakers.
+struct WakerMetrics {
+    lists: Counters<Outcome>,
+    due: BoundCounter<u64>,
+    deletes: BoundCounter<u64>,
+    hints: Counters<HintResult>,
+    hint_duration: BoundHistogram<f64>,
+    backlog: Gauge<f64>,
+    in_flight: Gauge<f64>,
+    window: Gauge<f64>,
+    overdue: Gauge<f64>,
+    oldest: Gauge<f64>,
+    shards: Gauge<f64>,
+    lease_writes: Counters<LeaseWriteOutcome>,
+}
+
+impl WakerMetrics {
+    fn new(meter: &Meter) -> Self {
+        Self {
+            lists: Counters::new(meter, &names::WAKER_LISTS),
+            due: counter(meter, &names::WAKER_DUE).bind(&[]),
+            deletes: counter(meter, &names::WAKER_DELETES).bind(&[]),
+            hints: Counters::new(meter, &names::WAKER_HINTS),
+            hint_duration: histogram(meter, &names::WAKER_HINT_DURATION).bind(&[]),
+            backlog: gauge(meter, &names::WAKER_BACKLOG),
+            in_flight: gauge(meter, &names::WAKER_IN_FLIGHT),
+            window: gauge(meter, &names::WAKER_WINDOW),
+            overdue: gauge(meter, &names::WAKER_OVERDUE),
+            oldest: gauge(meter, &names::WAKER_OLDEST),
+            shards: gauge(meter, &names::WAKER_SHARDS),
+            lease_writes: Counters::new(meter, &names::WAKER_LEASE_WRITES),
+        }
+    }
+}
+
+fn level_of(count: usize) -> f64 {
+    u32::try_from(count).unwrap_or(u32::MAX).into()
 }
 
 /// Counts one request as in flight until it drops.

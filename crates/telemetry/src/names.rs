@@ -177,6 +177,30 @@ metrics! {
         "Messages of append streams that were refused, by reason.";
     FOLLOWER_POISONED: Kind::Counter, "holdfast.follower.poisoned.count", "{failure}", [],
         "Writes or fsyncs that the disk failed: the process stops at the first.";
+    WAKER_LISTS: Kind::Counter, "holdfast.waker.lists.count", "{listing}", ["outcome"],
+        "Listings of the alarm index: one a tick, and one for every thousand entries that are due.";
+    WAKER_DUE: Kind::Counter, "holdfast.waker.entries.due.count", "{entry}", [],
+        "Due entries of this waker's shards that it began to look after.";
+    WAKER_DELETES: Kind::Counter, "holdfast.waker.entries.deleted.count", "{entry}", [],
+        "Entries deleted because they were proved obsolete.";
+    WAKER_HINTS: Kind::Counter, "holdfast.waker.hints.count", "{hint}", ["outcome"],
+        "Hints to open a cell and look at its alarm, by what came of them.";
+    WAKER_HINT_DURATION: Kind::Histogram(REQUEST_SECONDS), "holdfast.waker.hints.duration.seconds", "s", [],
+        "One hint, the opening of its cell included.";
+    WAKER_BACKLOG: Kind::Gauge, "holdfast.waker.backlog.count", "{cell}", ["waker"],
+        "Cells with due entries that this waker knows of.";
+    WAKER_IN_FLIGHT: Kind::Gauge, "holdfast.waker.in_flight.count", "{cell}", ["waker"],
+        "Cells that this waker is looking at now.";
+    WAKER_WINDOW: Kind::Gauge, "holdfast.waker.window.count", "{cell}", ["waker"],
+        "Cells that this waker looks at at once at most; it halves when a node says that it has enough.";
+    WAKER_OVERDUE: Kind::Gauge, "holdfast.waker.overdue.count", "{cell}", ["waker"],
+        "Cells with an entry that was due more than a minute ago: a handler that is retried, a cell that cannot be opened.";
+    WAKER_OLDEST: Kind::Gauge, "holdfast.waker.overdue.age.seconds", "s", ["waker"],
+        "How long ago the oldest entry was due that this waker knows of.";
+    WAKER_SHARDS: Kind::Gauge, "holdfast.waker.shards.count", "{shard}", ["waker"],
+        "Shards of the alarm index that this waker looks after.";
+    WAKER_LEASE_WRITES: Kind::Counter, "holdfast.waker.leases.writes.count", "{write}", ["outcome"],
+        "Writes of leases on shards, by outcome; another waker's write in between is a rejection.";
     DEPLOY_LOADS: Kind::Counter, "holdfast.deploy.loads.count", "{load}", ["outcome"],
         "Loads of a version of the application that is to run; after a failed one the version before goes on.";
     BUCKET_OPERATIONS: Kind::Counter, "holdfast.bucket.operations.count", "{operation}", ["operation", "outcome"],

@@ -52,6 +52,13 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.follower_seal();
     metrics.follower_refusal("sealed");
     metrics.follower_poisoned();
+    metrics.waker_listed(Outcome::Ok);
+    metrics.waker_due(2);
+    metrics.waker_deleted(1);
+    metrics.waker_hint(HintResult::Armed, elapsed);
+    metrics.waker_backlog("w1", WakerLevels { cells: 3, oldest: elapsed, ..WakerLevels::default() });
+    metrics.waker_shards("w1", 8);
+    metrics.waker_lease_write(LeaseWriteOutcome::Rejected);
     metrics.bucket_operation(BucketOperation::DeleteMany, BucketOutcome::Failed, elapsed);
 }
 
@@ -77,6 +84,7 @@ fn the_exposition_has_every_metric_and_no_other() {
         "holdfast_cellnode_activations_stage_seconds_count{stage=\"recover\"} 1",
         "holdfast_cellnode_lease_authority_seconds{node=\"n1\"} 2.5",
         "holdfast_cellnode_wal_bytes 4096",
+        "holdfast_waker_backlog_count{waker=\"w1\"} 3",
         "holdfast_ingress_requests_in_flight_count 0",
     ] {
         assert!(text.contains(line), "`{line}` is not in\n{text}");

@@ -1,0 +1,5 @@
+//! The waker against a bucket in memory, and against nodes that answer on loopback.
+
+mod index;
+mod life;
+mod support;

@@ -1,0 +1,156 @@
+//! A bucket with wake entries, and nodes that say of every cell what its alarm is.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_bucket::Bucket;
+use holdfast_records::{
+    AlarmIdRecord, FleetIdentity, Key, NodeLease, NodeLoad, Record, WakeEntry, WakeRetired,
+};
+use holdfast_rpc::{
+    CallError, CellCall, CellHost, CellPage, CellReply, NodeDescription, PROTOCOL, ProcessIdentity, Role,
+    WakeCall, WakeReply, serve,
+};
+use holdfast_types::{
+    AlarmId, AlarmSeq, AlarmTime, CellName, Epoch, Incarnation, Millis, NodeName, SessionId, WriteId,
+};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::clock;
+
+pub(super) fn id(seq: u64) -> AlarmId {
+    AlarmId { epoch: Epoch::new(1), seq: AlarmSeq::new(seq) }
+}
+
+pub(super) fn cell(number: usize) -> CellName {
+    CellName::new("Room", &format!("r{number}")).unwrap()
+}
+
+/// An entry whose alarm is due so many milliseconds from now.
+pub(super) async fn put_entry(bucket: &dyn Bucket, cell: &CellName, seq: u64, from_now_ms: i64) -> String {
+    let now = i64::try_from(clock::wall().get()).unwrap();
+    let entry = WakeEntry::new(cell.clone(), AlarmTime::new(now + from_now_ms), id(seq));
+    let key = entry.key().to_string();
+    bucket.put(&key, entry.encode().into()).await.unwrap();
+    key
+}
+
+/// What an owner writes once an alarm was settled.
+pub(super) async fn retire(bucket: &dyn Bucket, cell: &CellName, mark: u64, armed: Option<u64>) {
+    let record = WakeRetired {
+        version: WakeRetired::VERSION,
+        write_id: WriteId::from_bits(u128::from(mark)),
+        cell: cell.clone(),
+        mark: AlarmIdRecord::from(id(mark)),
+        armed: armed.map(|seq| AlarmIdRecord::from(id(seq))),
+    };
+    bucket.put(&Key::WakeRetired(cell.clone()).to_string(), record.encode().into()).await.unwrap();
+}
+
+pub(super) async fn keys(bucket: &dyn Bucket, prefix: &str) -> Vec<String> {
+    let listing = bucket.list(prefix, None, 1_000).await.unwrap();
+    listing.objects.into_iter().map(|object| object.key).collect()
+}
+
+/// Waits for what must come.
+pub(super) async fn eventually<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
+    let begun = std::time::Instant::now();
+    while !is_so().await {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what}: not within 20 s");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Counts hints, and answers that nothing is armed, or refuses.
+pub(super) struct Host {
+    hints: Mutex<BTreeMap<CellName, Vec<AlarmId>>>,
+    refusal: Mutex<Option<CallError>>,
+}
+
+#[async_trait]
+impl CellHost for Host {
+    async fn call(&self, _call: CellCall) -> Result<CellReply, CallError> {
+        unreachable!("a waker calls no cell")
+    }
+
+    async fn wake(&self, call: WakeCall) -> Result<WakeReply, CallError> {
+        self.hints.lock().unwrap().entry(call.cell).or_default().push(call.id);
+        match self.refusal.lock().unwrap().clone() {
+            Some(refusal) => Err(refusal),
+            None => Ok(WakeReply { epoch: Epoch::new(9), armed: None }),
+        }
+    }
+
+    async fn describe(&self) -> NodeDescription {
+        unreachable!("a waker asks no node about itself")
+    }
+
+    async fn drain(&self) {}
+
+    async fn cover_cell(&self, _cell: &CellName) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    async fn release_cell(&self, _cell: &CellName) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    async fn list_cells(&self, _start_after: Option<&CellName>, _limit: usize) -> CellPage {
+        CellPage::default()
+    }
+}
+
+/// A node that takes every cell.
+pub(super) struct Node {
+    host: Arc<Host>,
+    server: JoinHandle<()>,
+}
+
+impl Node {
+    /// Serves, and has a lease of a minute.
+    pub(super) async fn start(fleet: &FleetIdentity, bucket: &dyn Bucket) -> Self {
+        let (name, session) = (NodeName::parse("n1").unwrap(), SessionId::from_bits(77));
+        let process = ProcessIdentity::new(fleet.clone(), Role::Cellnode, "n1", session).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let lease = NodeLease {
+            version: NodeLease::VERSION,
+            write_id: WriteId::from_bits(1),
+            node: name.clone(),
+            session,
+            incarnation: Incarnation::from_bits(1),
+            expires_ms: clock::wall().plus(60_000),
+            started_ms: Millis::ZERO,
+            address: listener.local_addr().unwrap().to_string(),
+            host: "host".parse().unwrap(),
+            zone: "zone".parse().unwrap(),
+            protocol: PROTOCOL,
+            load: NodeLoad { weight: 100, cells: 0, requests: 0 },
+            draining: false,
+        };
+        bucket.put(&Key::NodeLease(name).to_string(), lease.encode().into()).await.unwrap();
+        let host = Arc::new(Host { hints: Mutex::default(), refusal: Mutex::default() });
+        let served: Arc<dyn CellHost> = Arc::clone(&host) as Arc<dyn CellHost>;
+        let server = tokio::spawn(async move {
+            serve(listener, served, &process, std::future::pending()).await.unwrap();
+        });
+        Self { host, server }
+    }
+
+    pub(super) fn refuses(&self, refusal: Option<CallError>) {
+        *self.host.refusal.lock().unwrap() = refusal;
+    }
+
+    /// The installations that it was asked about, by cell.
+    pub(super) fn hints(&self) -> BTreeMap<CellName, Vec<AlarmId>> {
+        self.host.hints.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
