@@ -78,7 +78,14 @@ fn explore_with(mutant: Mutant) -> Option<Findings> {
         | Mutant::IgnoreBundles
         | Mutant::ReadBundlesBeforeSeal
         | Mutant::BlameAllSlow
-        | Mutant::ForgetSlowness => return None,
+        | Mutant::ForgetSlowness
+        | Mutant::RevealBeforeEntry
+        | Mutant::TrustRestoredEntry
+        | Mutant::RetireWithoutProof
+        | Mutant::DeleteArmedEntry
+        | Mutant::FireEarly
+        | Mutant::OverlapHandlers
+        | Mutant::SkipOverdueAlarm => return None,
     };
     Some(findings)
 }
@@ -117,6 +124,13 @@ macro_rules! mutants {
                 Mutant::ReadBundlesBeforeSeal,
                 Mutant::BlameAllSlow,
                 Mutant::ForgetSlowness,
+                Mutant::RevealBeforeEntry,
+                Mutant::TrustRestoredEntry,
+                Mutant::RetireWithoutProof,
+                Mutant::DeleteArmedEntry,
+                Mutant::FireEarly,
+                Mutant::OverlapHandlers,
+                Mutant::SkipOverdueAlarm,
             ];
             let mut known: Vec<Mutant> = TESTED.iter().chain(OF_NO_MODEL).copied().collect();
             known.sort_by_key(|mutant| *mutant as u32);

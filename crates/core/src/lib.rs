@@ -8,6 +8,7 @@
 extern crate alloc;
 
 pub mod advisory;
+pub mod alarm;
 pub mod commit;
 pub mod compaction;
 pub mod ensemble;

@@ -83,10 +83,24 @@ pub enum Mutant {
     BlameAllSlow,
     /// A slow member is taken again at once.
     ForgetSlowness,
+    /// What reveals an alarm's installation leaves before its wake entry is there.
+    RevealBeforeEntry,
+    /// A restored alarm is taken to have its wake entry.
+    TrustRestoredEntry,
+    /// Wake entries are deleted before a proof covers the state that makes them obsolete.
+    RetireWithoutProof,
+    /// The wake entry of the armed alarm is deleted with those that are obsolete.
+    DeleteArmedEntry,
+    /// A handler runs before its alarm is due.
+    FireEarly,
+    /// A handler begins while the one before runs.
+    OverlapHandlers,
+    /// An alarm whose time passed while nobody looked does not run any more.
+    SkipOverdueAlarm,
 }
 
 /// Every mutant.
-pub const ALL: [Mutant; 39] = [
+pub const ALL: [Mutant; 46] = [
     Mutant::SkipClaimGuard,
     Mutant::TakeOverLiveLease,
     Mutant::ReuseEpochOnWake,
@@ -126,6 +140,13 @@ pub const ALL: [Mutant; 39] = [
     Mutant::HideDeclaredLoss,
     Mutant::BlameAllSlow,
     Mutant::ForgetSlowness,
+    Mutant::RevealBeforeEntry,
+    Mutant::TrustRestoredEntry,
+    Mutant::RetireWithoutProof,
+    Mutant::DeleteArmedEntry,
+    Mutant::FireEarly,
+    Mutant::OverlapHandlers,
+    Mutant::SkipOverdueAlarm,
 ];
 
 #[cfg(feature = "mutants")]

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use holdfast_core::alarm::{EntryName, Mark};
 use holdfast_core::ensemble::FollowerView;
 use holdfast_core::lease::LeaseRecord;
 use holdfast_core::lineage::OpenerView;
@@ -52,6 +53,10 @@ pub enum Key {
     Opener(Cell, Epoch),
     /// A file of an epoch.
     File(Cell, Epoch, Level, Txid, Txid),
+    /// A wake entry.
+    WakeEntry(Cell, EntryName),
+    /// What is obsolete of a cell's wake entries.
+    WakeRetired(Cell),
 }
 
 /// An object's content.
@@ -75,6 +80,10 @@ pub enum Body {
     Transactions(Rc<[(Txid, Vec<OpId>)]>),
     /// All operations up to a snapshot's transaction, in order.
     Snapshot(Rc<[OpId]>),
+    /// A wake entry: its name says it all.
+    WakeEntry,
+    /// What is obsolete of a cell's wake entries.
+    WakeRetired(Mark),
 }
 
 impl Body {
@@ -90,7 +99,9 @@ impl Body {
             | Self::Bundle(..)
             | Self::Opener(_)
             | Self::Transactions(_)
-            | Self::Snapshot(_) => None,
+            | Self::Snapshot(_)
+            | Self::WakeEntry
+            | Self::WakeRetired(_) => None,
         }
     }
 }

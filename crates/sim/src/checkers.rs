@@ -1,6 +1,7 @@
 //! One checker per promise. They see what the store applied, what sessions did and what clients were told; nothing that a
 //! node believes of itself counts as evidence, except its clock. Each is tried with a direct violation in its own tests.
 
+pub mod alarms;
 pub mod bundles;
 pub mod chain;
 pub mod clients;
@@ -17,6 +18,7 @@ pub mod seal;
 pub mod slowness;
 pub mod takeover;
 
+use alarms::AlarmChecker;
 use chain::ChainChecker;
 use clients::ClientsChecker;
 use durability::DurabilityChecker;
@@ -65,6 +67,8 @@ pub struct Checkers {
     pub relief: ReliefChecker,
     /// Who is slow is given up, and nobody else.
     pub slowness: SlownessChecker,
+    /// INV-WAKE-1, INV-WAKE-2.
+    pub alarms: AlarmChecker,
     /// What clients may expect of the answers that they got.
     pub clients: ClientsChecker,
 }

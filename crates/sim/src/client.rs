@@ -29,6 +29,7 @@ impl World {
             10..19 => Ask::Read,
             _ => Ask::Touch,
         };
+        let ask = if self.plan.has_alarms { self.alarm_ask() } else { ask };
         let strays = self.rng.chance(self.plan.strays);
         let route = self.clients[client].routes.get(&cell).copied().filter(|_| !strays);
         let index = route.unwrap_or_else(|| self.rng.index(self.nodes.len()));
@@ -78,6 +79,7 @@ impl World {
             Asker::Client(client) => self.on_client_response(client, request, &outcome),
             Asker::Operator => self.on_operator_response(request, &outcome),
             Asker::Adversary => {}
+            Asker::Waker => self.on_waker_response(request, &outcome),
             Asker::Probe => self.on_probed(request.cell, &outcome),
         }
         Ok(())

@@ -1,8 +1,9 @@
 //! What the world has in store: everything that happens does so as one of these, at a time and in an order that the
 //! seed decides.
 
+use holdfast_core::alarm::EntryName;
 use holdfast_core::ensemble::EnsembleProof;
-use holdfast_types::{Epoch, NodeName, SessionId};
+use holdfast_types::{AlarmId, Epoch, NodeName, SessionId};
 
 use crate::bucket::{Cell, OpId};
 use crate::follower::{FollowerInput, Told};
@@ -27,6 +28,8 @@ pub enum Asker {
     Probe,
     /// A handler that writes at the worst moment.
     Adversary,
+    /// The waker.
+    Waker,
 }
 
 /// What a request asks for.
@@ -40,6 +43,8 @@ pub enum Ask {
     Touch,
     /// To purge the cell.
     Purge,
+    /// To look at its alarm: somebody saw this entry.
+    Hint(EntryName),
 }
 
 /// A request.
@@ -89,6 +94,10 @@ pub enum Timer {
     LogRound,
     /// Dead sessions are looked for.
     Sweep,
+    /// A cell's alarm wants to know the time.
+    Alarm(Cell, Stay),
+    /// An alarm's handler comes to its end.
+    AlarmEnd(Cell, Stay, AlarmId),
 }
 
 /// What a process gets to see.
@@ -148,4 +157,6 @@ pub(crate) enum Event {
     FaultsEnd,
     /// Cells that have not answered since are asked again.
     Probe,
+    /// The waker looks at the alarm index.
+    WakerTick,
 }

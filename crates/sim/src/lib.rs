@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod alarms;
 pub mod bucket;
 pub mod checkers;
 mod client;

@@ -2,6 +2,7 @@
 //! process may be stopped or end at any step, its directory may stay or be lost.
 
 mod activation;
+mod alarm;
 mod bundling;
 mod claiming;
 mod gathering;
@@ -20,9 +21,10 @@ mod settle;
 
 use std::collections::BTreeMap;
 
+use holdfast_core::alarm::AlarmEvent;
 use holdfast_core::lease::LeaseKeeper;
 use holdfast_core::ownership::Protocol;
-use holdfast_types::{Incarnation, Millis, NodeName, Position, SessionId, Txid};
+use holdfast_types::{AlarmId, Incarnation, Millis, NodeName, Position, SessionId, Txid};
 
 pub(crate) use leaving::Closing;
 pub(crate) use log::LogShell;
@@ -103,6 +105,14 @@ pub(crate) enum Step {
     PurgeList,
     /// The deletion of some of it.
     PurgeDelete,
+    /// The write of an alarm's wake entry.
+    PutEntry(AlarmId),
+    /// The read of the retired record.
+    ReadRetired,
+    /// Its conditional write.
+    WriteRetired,
+    /// The deletion of obsolete wake entries.
+    DeleteEntries,
 }
 
 /// A database file in a node's directory whose content is exactly a position.
@@ -278,6 +288,11 @@ impl World {
             Step::Compaction(max) => self.on_compaction_reply(index, cell, slot, max, &reply),
             Step::ReleaseOwner => self.on_release_reply(index, cell, slot, reply),
             Step::PurgeList | Step::PurgeDelete => self.on_purge_reply(index, cell, slot, reply),
+            Step::PutEntry(_) | Step::ReadRetired | Step::WriteRetired | Step::DeleteEntries => {
+                let stay = slot.stay;
+                self.put_slot(index, cell, slot);
+                self.on_alarm_reply(index, (cell, stay), &step, reply)
+            }
         }
     }
 
@@ -293,6 +308,8 @@ impl World {
                 let Some(slot) = self.take_slot(index, cell, stay) else { return Ok(()) };
                 self.on_output_deadline(index, cell, slot)
             }
+            Timer::Alarm(cell, stay) => self.alarm_event(index, cell, stay, AlarmEvent::Tick),
+            Timer::AlarmEnd(cell, stay, id) => self.on_alarm_end(index, cell, stay, id),
             Timer::LogTick => self.on_log_tick(index),
             Timer::LogRound => self.on_log_round(index),
             Timer::Sweep => self.on_sweep(index),

@@ -110,6 +110,9 @@ impl World {
     /// Shows the checkers what is gone.
     pub(crate) fn observe_deleted(&mut self, keys: &[Key]) -> Result<(), Violation> {
         for key in keys {
+            if let Key::WakeEntry(cell, entry) = key {
+                self.checkers.alarms.on_deleted(*cell, entry.id)?;
+            }
             if let Key::Bundle(session, first) = key {
                 self.checkers.facts.bundles.on_deleted(*session, *first);
                 let record = self.nodes_log_record(*session);

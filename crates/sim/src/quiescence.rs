@@ -82,6 +82,9 @@ impl World {
         if self.plan.declares_loss {
             self.declare_losses_for_good();
         }
+        if self.plan.has_alarms && self.await_alarms()? {
+            return Ok(());
+        }
         let unrecovered = self.unrecovered();
         let blocked = self.blocked_cells();
         let Some(quiescence) = &mut self.quiescence else { return Ok(()) };
@@ -107,6 +110,20 @@ impl World {
         }
         self.after(PROBE_EVERY_MS, Event::Probe);
         Ok(())
+    }
+
+    /// Whether alarms are still owed: until they have run nobody touches the cells but the waker.
+    fn await_alarms(&mut self) -> Result<bool, Violation> {
+        let now = self.true_wall();
+        if self.checkers.alarms.owed(now).is_empty() {
+            return Ok(false);
+        }
+        let until_ms = self.quiescence.as_ref().map_or(0, |quiescence| quiescence.until_ms);
+        if self.now + PATIENCE_MS / 2 >= until_ms {
+            self.checkers.alarms.on_patience_over(now)?;
+        }
+        self.after(PROBE_EVERY_MS, Event::Probe);
+        Ok(true)
     }
 
     fn is_alive(&self, session: SessionId) -> bool {

@@ -40,6 +40,8 @@ pub enum Scenario {
     Purges,
     /// All of it at once, clocks within bounds.
     Everything,
+    /// Alarms are set, deleted and run while owners die, cells move, and writes of the alarm index are lost or late.
+    Alarms,
     /// Followers, and no faults but broken links.
     EnsembleBasics,
     /// Followers and owners die and come back in every order.
@@ -79,10 +81,12 @@ pub enum Scenario {
     /// All of it at once, two directories of one name, leases erased and clocks beyond their bound: live owners are taken
     /// over, and only proofs protect.
     EnsembleBeyondSkew,
+    /// As alarms, with followers.
+    EnsembleAlarms,
 }
 
 /// Every scenario.
-pub const ALL: [Scenario; 31] = [
+pub const ALL: [Scenario; 33] = [
     Scenario::Calm,
     Scenario::Crashes,
     Scenario::Pauses,
@@ -96,6 +100,7 @@ pub const ALL: [Scenario; 31] = [
     Scenario::SameName,
     Scenario::Purges,
     Scenario::Everything,
+    Scenario::Alarms,
     Scenario::EnsembleBasics,
     Scenario::FollowerCrashes,
     Scenario::PowerCuts,
@@ -114,6 +119,7 @@ pub const ALL: [Scenario; 31] = [
     Scenario::Bundles,
     Scenario::EnsembleEverything,
     Scenario::EnsembleBeyondSkew,
+    Scenario::EnsembleAlarms,
 ];
 
 impl Scenario {
@@ -233,6 +239,8 @@ pub struct Plan {
     pub declares_loss: bool,
     /// Whether handlers write at the worst moments.
     pub has_adversary: bool,
+    /// Whether clients set alarms.
+    pub has_alarms: bool,
 }
 
 /// An fsync of a disk that stalls takes at least a second...
@@ -272,6 +280,7 @@ impl Plan {
             slow_fsync_ms: STALL_MS,
             declares_loss: false,
             has_adversary: false,
+            has_alarms: false,
         };
         plan.weather.list_stale_ms_max = 3_000;
         if scenario >= Scenario::EnsembleBasics {

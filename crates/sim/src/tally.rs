@@ -21,12 +21,27 @@ pub struct Tally {
     pub declared: u64,
     /// Bundles that the store was given.
     pub bundled: u64,
+    /// Runs of alarms' handlers.
+    pub alarm_runs: u64,
+    /// Wake entries that were deleted.
+    pub entries_deleted: u64,
 }
 
 impl std::ops::AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
-        let Self { ensembles, proofs, asked_anew, slow, replaced, recovered, relieved, declared, bundled } =
-            other;
+        let Self {
+            ensembles,
+            proofs,
+            asked_anew,
+            slow,
+            replaced,
+            recovered,
+            relieved,
+            declared,
+            bundled,
+            alarm_runs,
+            entries_deleted,
+        } = other;
         self.ensembles += ensembles;
         self.proofs += proofs;
         self.asked_anew += asked_anew;
@@ -36,17 +51,30 @@ impl std::ops::AddAssign for Tally {
         self.relieved += relieved;
         self.declared += declared;
         self.bundled += bundled;
+        self.alarm_runs += alarm_runs;
+        self.entries_deleted += entries_deleted;
     }
 }
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { ensembles, proofs, asked_anew, slow, replaced, recovered, relieved, declared, bundled } =
-            self;
+        let Self {
+            ensembles,
+            proofs,
+            asked_anew,
+            slow,
+            replaced,
+            recovered,
+            relieved,
+            declared,
+            bundled,
+            alarm_runs,
+            entries_deleted,
+        } = self;
         write!(
             f,
             "{ensembles} ensembles, {proofs} proofs, {asked_anew} members asked anew, {slow} slow, {replaced} replaced, {recovered} recoveries, \
-             {relieved} recoverers relieved, {declared} losses declared, {bundled} bundles"
+             {relieved} recoverers relieved, {declared} losses declared, {bundled} bundles, {alarm_runs} runs of alarms, {entries_deleted} wake entries deleted"
         )
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use holdfast_types::{Epoch, SessionId};
 
+use crate::alarms::AlarmWrites;
 use crate::bucket::{Bucket, Cell, OpId, Operation, Reply};
 use crate::checkers::Checkers;
 use crate::client::Client;
@@ -52,6 +53,7 @@ pub struct World {
     pub(crate) connections: BTreeMap<u64, Connection>,
     pub(crate) clients: Vec<Client>,
     pub(crate) checkers: Checkers,
+    pub(crate) alarm_writes: AlarmWrites,
     pub(crate) trace: Trace,
     pub(crate) quiescence: Option<Quiescence>,
     pub(crate) tally: Tally,
@@ -83,6 +85,7 @@ impl World {
             connections: BTreeMap::new(),
             clients,
             checkers: Checkers::default(),
+            alarm_writes: AlarmWrites::default(),
             trace: Trace::new(prints),
             quiescence: None,
             tally: Tally::default(),
@@ -106,6 +109,9 @@ impl World {
             world.after(delay, Event::Think(index));
         }
         world.after(2_000, Event::Fault);
+        if world.plan.has_alarms {
+            world.after(1_000, Event::WakerTick);
+        }
         let until = world.plan.faults_until_ms;
         world.after(until, Event::FaultsEnd);
         world
@@ -165,6 +171,7 @@ impl World {
             Event::Start(index) => self.on_start(index),
             Event::FaultsEnd => self.on_faults_end(),
             Event::Probe => self.on_probe(),
+            Event::WakerTick => self.on_waker_tick(),
         }
     }
 

@@ -48,6 +48,13 @@ fn scenarios(mutant: Mutant) -> &'static [Scenario] {
         Mutant::BlameAllSlow | Mutant::ForgetSlowness => &[Scenario::SlowMembers],
         Mutant::DeclareLoss | Mutant::HideDeclaredLoss => &[Scenario::DeclaredLoss],
         Mutant::TakeOverLiveRecoverer => &[Scenario::RacingRecoverers],
+        Mutant::RevealBeforeEntry
+        | Mutant::TrustRestoredEntry
+        | Mutant::RetireWithoutProof
+        | Mutant::DeleteArmedEntry
+        | Mutant::FireEarly
+        | Mutant::OverlapHandlers
+        | Mutant::SkipOverdueAlarm => &[Scenario::Alarms, Scenario::EnsembleAlarms],
     }
 }
 
@@ -122,4 +129,11 @@ mutants! {
     a_declared_loss_that_is_hidden_is_found: HideDeclaredLoss,
     a_blame_of_all_slow_members_is_found: BlameAllSlow,
     a_forgotten_slowness_is_found: ForgetSlowness,
+    an_alarm_revealed_before_its_entry_is_found: RevealBeforeEntry,
+    a_restored_entry_that_is_trusted_is_found: TrustRestoredEntry,
+    entries_retired_without_a_proof_are_found: RetireWithoutProof,
+    an_armed_entry_that_is_deleted_is_found: DeleteArmedEntry,
+    an_alarm_that_runs_early_is_found: FireEarly,
+    handlers_that_overlap_are_found: OverlapHandlers,
+    an_overdue_alarm_that_is_skipped_is_found: SkipOverdueAlarm,
 }

@@ -66,6 +66,18 @@ pub enum GateEvent {
     OwnerUnreadable,
     /// Everything captured so far is wanted in the bucket soon, for example for a backup.
     Cover,
+    /// What outputs from this ticket on may reveal has no wake entry yet: they wait for `Revealed` besides their proofs.
+    Withhold {
+        /// The first such ticket.
+        from: Txid,
+    },
+    /// Outputs that were withheld may leave with a proof of this ticket.
+    Revealed {
+        /// The ticket. Those of outputs that were withheld are raised to it.
+        through: Txid,
+        /// From where on outputs are still withheld.
+        from: Option<Txid>,
+    },
     /// Time passed.
     Tick,
     /// The session has lost its lease.

@@ -55,6 +55,8 @@ pub struct Gate {
     is_confirmed: bool,
     owner_read: Option<OwnerRead>,
     waiting: Queue,
+    /// From which ticket on outputs wait for something besides their proofs.
+    withheld_from: Option<Txid>,
     failed: Option<FailCause>,
     is_settled: bool,
 }
@@ -87,6 +89,7 @@ impl Gate {
             is_confirmed: mutant::is(Mutant::SkipConfirmation),
             owner_read: None,
             waiting: Queue::default(),
+            withheld_from: None,
             failed: None,
             is_settled: false,
         }
@@ -166,6 +169,10 @@ impl Gate {
             GateEvent::Fenced => self.fail(FailCause::LeaseLost, effects),
             GateEvent::Abandoned => self.fail(FailCause::Abandoned, effects),
             GateEvent::Cover => self.hurried_upto = self.captured,
+            GateEvent::Withhold { from } => {
+                self.withheld_from = Some(self.withheld_from.map_or(from, |first| first.min(from)));
+            }
+            GateEvent::Revealed { through, from } => self.on_revealed(through, from, effects),
             GateEvent::Tick => {}
         }
     }
@@ -240,6 +247,7 @@ impl Gate {
                 // The ticket's transaction left no page behind: it reveals nothing beyond what is captured.
                 self.wanted = self.captured;
                 self.waiting.clip_tickets(self.captured);
+                self.withheld_from = self.withheld_from.map(|from| from.min(self.captured));
                 if self.failed.is_none() {
                     self.release(Clearance::NothingUncovered, effects);
                 }
@@ -324,10 +332,22 @@ impl Gate {
         }
     }
 
+    fn on_revealed(&mut self, through: Txid, from: Option<Txid>, effects: &mut Vec<GateEffect>) {
+        if let Some(first) = self.withheld_from.take() {
+            self.waiting.raise_tickets(first, through);
+            self.wanted = self.wanted.max(through);
+        }
+        self.withheld_from = from;
+        self.release(Clearance::NothingUncovered, effects);
+    }
+
     fn release(&mut self, clearance: Clearance, effects: &mut Vec<GateEffect>) {
         while let Some(first) = self.waiting.first() {
             let in_bucket = first.ticket <= self.uploads.uploaded || mutant::is(Mutant::CoverByEnsemble);
             if first.ticket > self.covered || (first.in_bucket && !in_bucket) {
+                return;
+            }
+            if self.withheld_from.is_some_and(|from| first.ticket >= from) {
                 return;
             }
             if !self.is_confirmed {

@@ -1,3 +1,5 @@
+mod withheld;
+
 use alloc::vec;
 use alloc::vec::Vec;
 

@@ -59,6 +59,15 @@ impl Queue {
         self.earliest.is_some_and(|at| now >= at)
     }
 
+    /// Outputs with tickets of a range need a proof of its end.
+    pub(super) fn raise_tickets(&mut self, from: Txid, through: Txid) {
+        for waiting in &mut self.queue {
+            if waiting.ticket >= from {
+                waiting.ticket = waiting.ticket.max(through);
+            }
+        }
+    }
+
     /// Nothing beyond `captured` exists.
     pub(super) fn clip_tickets(&mut self, captured: Txid) {
         for waiting in &mut self.queue {

@@ -83,6 +83,7 @@ impl World {
         let slot = Slot { stay, phase: Phase::Serving(Box::new(residency)), queue: Vec::new() };
         let rounds = self.log_of(index).map_or(0, |log| log.rounds());
         self.gate_event(index, cell, slot, GateEvent::PaceChanged { rounds })?;
+        self.start_alarm(index, cell, stay)?;
         for request in queue {
             // One event at a time; the cell may be gone after any of them.
             match self.take_slot(index, cell, stay) {

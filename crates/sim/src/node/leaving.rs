@@ -1,5 +1,6 @@
 //! A stay ends in order: a release, a sleep, a drain of the whole node.
 
+use holdfast_core::alarm::AlarmEvent;
 use holdfast_core::gate::GateEvent;
 use holdfast_core::lease::LeaseRecord;
 use holdfast_core::ownership::{Intent, Release, ReleaseEffect, ReleaseEvent};
@@ -49,7 +50,8 @@ impl World {
             return Ok(());
         }
         let stay = *stay;
-        let mut slot = self.take_slot(index, cell, stay).expect("just seen");
+        self.alarm_event(index, cell, stay, AlarmEvent::Stopped)?;
+        let Some(mut slot) = self.take_slot(index, cell, stay) else { return Ok(()) };
         let Phase::Serving(residency) = &mut slot.phase else { unreachable!("just seen") };
         residency.closing = Some(closing);
         let ticket = residency.ticket();

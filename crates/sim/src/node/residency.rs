@@ -8,6 +8,7 @@ use holdfast_core::gate::{Gate, GateOwner, OutputId};
 use holdfast_core::ownership::OwnerView;
 use holdfast_types::{Position, Txid};
 
+use super::alarm::CellAlarm;
 use super::{Closing, LocalFile};
 use crate::bucket::{Body, Cell, Key, Level, OpId};
 use crate::event::Request;
@@ -30,6 +31,10 @@ pub(crate) enum Output {
     Response(Request, usize),
     /// The end of the stay.
     Closing,
+    /// What became of an alarm's run: so many operations.
+    Settlement(usize),
+    /// Nothing: the alarm wants a proof.
+    Prove,
 }
 
 /// A resident cell.
@@ -50,6 +55,7 @@ pub(crate) struct Residency {
     pub(crate) outputs: BTreeMap<OutputId, Output>,
     outputs_given: u64,
     pub(crate) closing: Option<Closing>,
+    pub(crate) alarm: Option<CellAlarm>,
 }
 
 impl Residency {
@@ -77,6 +83,7 @@ impl Residency {
             outputs: BTreeMap::new(),
             outputs_given: 0,
             closing: None,
+            alarm: None,
         }
     }
 
@@ -110,6 +117,11 @@ impl Residency {
         let (restored, _) = self.lens.first_key_value().expect("the restored position is there");
         let holding = self.lens.iter().find(|(_, held)| **held >= len).map(|(txid, _)| *txid);
         (restored.next(), holding.unwrap_or_else(|| self.captured.next()))
+    }
+
+    /// How many operations the last proved transaction ends with.
+    pub(crate) fn covered_len(&self) -> usize {
+        self.lens.get(&self.gate.covered()).copied().unwrap_or_default()
     }
 
     pub(crate) fn ops_of(&self, txid: Txid) -> Vec<OpId> {

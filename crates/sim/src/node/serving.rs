@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use holdfast_core::alarm::{AlarmEvent, Armed};
 use holdfast_core::compaction::{CompactionEvent, CompactionWork};
 use holdfast_core::gate::{GateEffect, GateEvent};
 use holdfast_types::{Epoch, LogOffset, Millis, Position, Txid};
@@ -53,12 +54,37 @@ impl World {
         let Phase::Serving(residency) = &mut slot.phase else { unreachable!("the cell serves") };
         match request.ask {
             Ask::Write(op) => {
+                self.alarm_writes.ran(op, &residency.state, residency.owner.epoch);
                 residency.state.push(op);
                 self.checkers.purge.on_ran(op, residency.owner.epoch);
             }
             Ask::Touch => residency.is_touched = true,
             Ask::Read | Ask::Purge => {}
+            Ask::Hint(entry) => {
+                let stay = slot.stay;
+                self.put_slot(index, cell, slot);
+                return self.alarm_event(index, cell, stay, AlarmEvent::Hinted(entry));
+            }
         }
+        if let Ask::Write(op) = request.ask
+            && self.alarm_writes.concerns(op)
+        {
+            let stay = slot.stay;
+            self.put_slot(index, cell, slot);
+            self.alarm_committed(index, cell, stay)?;
+            match self.take_slot(index, cell, stay) {
+                Some(same) => slot = same,
+                None => {
+                    self.respond(request, Outcome::Unknown);
+                    return Ok(());
+                }
+            }
+        }
+        let Phase::Serving(residency) = &mut slot.phase else {
+            self.respond(request, Outcome::Unknown);
+            self.put_slot(index, cell, slot);
+            return Ok(());
+        };
         let ticket = residency.ticket();
         let output = residency.new_output(Output::Response(request, residency.state.len()));
         let (low, high) = OUTPUT_PATIENCE_MS;
@@ -138,6 +164,7 @@ impl World {
         let uploaded_before = residency.gate.uploaded();
         let mut effects: VecDeque<GateEffect> = residency.gate.on(event, now, authority_until).into();
         let mut end = End::None;
+        let mut is_alarm_proved = false;
         while let Some(effect) = effects.pop_front() {
             match effect {
                 GateEffect::Capture => {
@@ -155,6 +182,11 @@ impl World {
                             self.let_out(index, cell, (residency, now), (request, len))?;
                         }
                         Output::Closing => end = End::Closed,
+                        Output::Settlement(len) => self.settle_alarm(cell, residency, len)?,
+                        Output::Prove => {
+                            self.settle_alarm(cell, residency, residency.covered_len())?;
+                            is_alarm_proved = true;
+                        }
                     }
                 }
                 GateEffect::WakeAt(at) => {
@@ -170,6 +202,9 @@ impl World {
         let uploaded = residency.gate.uploaded();
         let (stay, epoch) = (slot.stay, residency.owner.epoch);
         self.end_of_gate_event(index, cell, slot, (end, epoch))?;
+        if is_alarm_proved {
+            self.alarm_event(index, cell, stay, AlarmEvent::Proved)?;
+        }
         if uploaded > uploaded_before { self.note_covered(index, stay, uploaded) } else { Ok(()) }
     }
 
@@ -272,6 +307,28 @@ impl World {
         self.checkers.purge.on_seen(cell, epoch, state)?;
         self.checkers.purge.on_revealed(cell, epoch, self.plan.clocks_in_bounds)?;
         self.respond(request, Outcome::Ran(epoch, state.to_vec()));
+        self.settle_alarm(cell, residency, revealed_len)
+    }
+
+    /// An output that reveals so many operations has left: what it shows of the alarm, and what is proved of it.
+    fn settle_alarm(
+        &mut self,
+        cell: Cell,
+        residency: &Residency,
+        revealed_len: usize,
+    ) -> Result<(), Violation> {
+        if !self.plan.has_alarms {
+            return Ok(());
+        }
+        let epoch = residency.owner.epoch;
+        for len in [residency.covered_len(), revealed_len] {
+            let proved = self.alarm_writes.state(&residency.state[..len]);
+            self.checkers.alarms.on_proved(cell, epoch, &proved);
+        }
+        let state = self.alarm_writes.state(&residency.state[..revealed_len]);
+        let has_entry = |armed: &Armed| self.bucket.peek(&Key::WakeEntry(cell, armed.entry())).is_some();
+        self.checkers.alarms.on_revealed(cell, &state, has_entry)?;
+        (self.tally.alarm_runs, self.tally.entries_deleted) = self.checkers.alarms.counts();
         Ok(())
     }
 
@@ -281,7 +338,7 @@ impl World {
             if let GateEffect::Fail { output, .. } = effect {
                 match residency.outputs.remove(output).expect("an output fails once") {
                     Output::Response(request, _) => self.respond(request, Outcome::Unknown),
-                    Output::Closing => {}
+                    Output::Closing | Output::Settlement(_) | Output::Prove => {}
                 }
             }
         }

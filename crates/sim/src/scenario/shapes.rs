@@ -207,6 +207,15 @@ impl Plan {
                 self.cells = self.cells.max(3);
                 self.pace_ms = self.pace_ms.min(900);
             }
+            Scenario::Alarms => self.shape_alarms(),
+            Scenario::EnsembleAlarms => {
+                self.shape_alarms();
+                self.faults.extend([
+                    (Fault::CrashTogether, 2),
+                    (Fault::KillFollower, 2),
+                    (Fault::BreakLinks, 1),
+                ]);
+            }
             Scenario::EnsembleEverything => self.shape_ensemble_everything(),
             Scenario::EnsembleBeyondSkew => {
                 self.shape_ensemble_everything();
@@ -218,6 +227,24 @@ impl Plan {
                 self.strays = 400;
             }
         }
+    }
+
+    fn shape_alarms(&mut self) {
+        self.has_alarms = true;
+        self.weather = Weather { late: 20, answer_lost: 30, ..stormy() };
+        self.wall_off_ms_max = WALL_OFF_IN_BOUNDS_MS;
+        self.step_crash_ppm = 400;
+        self.fault_every_ms_max = 4_000;
+        self.outage_ms_max = 6_000;
+        self.faults = vec![
+            (Fault::Crash, 4),
+            (Fault::Pause, 2),
+            (Fault::Outage, 2),
+            (Fault::Drain, 1),
+            (Fault::Release, 2),
+            (Fault::Sleep, 2),
+            (Fault::ClockStep, 2),
+        ];
     }
 
     fn shape_everything(&mut self) {
