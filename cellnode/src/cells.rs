@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use crate::activation::activate;
 use crate::node::Node;
 
-pub(crate) use actor::cancel_at;
+pub(crate) use actor::{AlarmInput, cancel_at};
 pub(crate) use event::{Event, EventHandle, EventReply};
 pub(crate) use resident::{Resident, ResidentParts};
 pub(crate) use worker::{Job, Workers};

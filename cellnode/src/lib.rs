@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod activation;
+mod alarm_index;
 mod answers;
 mod authority;
 mod backoff;

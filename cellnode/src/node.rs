@@ -28,6 +28,8 @@ use crate::runtime::Classes;
 const COMPACTIONS_MAX: usize = 2;
 /// Uploads at once: enough to keep a store busy that takes 50 ms for each, few enough to keep leases served.
 const UPLOADS_MAX: usize = 128;
+/// Writes of the alarm index at once: as above, and a burst of alarms leaves room for what proves writes.
+const INDEX_WRITES_MAX: usize = 64;
 /// This part of what may be retained may wait for its pace; beyond it uploads go at once.
 const RETAINED_UPLOAD_SHARE: u64 = 4;
 
@@ -68,6 +70,8 @@ pub struct Node {
     pub followers: FollowerClient,
     /// Bounds the uploads at once.
     pub uploads: Semaphore,
+    /// Bounds the writes of the alarm index at once.
+    pub index_writes: Semaphore,
     /// Uploads that wait for their time.
     pub(crate) due_uploads: DueUploads,
     /// When chains are shortened.
@@ -125,6 +129,7 @@ impl Node {
             followers,
             recoveries,
             uploads: Semaphore::new(UPLOADS_MAX),
+            index_writes: Semaphore::new(INDEX_WRITES_MAX),
             due_uploads: DueUploads::default(),
             name: config.node.clone(),
             session,

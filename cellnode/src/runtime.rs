@@ -15,7 +15,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use holdfast_rpc::{Access, Body, CallError, ObjectCall, ThrownError};
 use holdfast_sql::Engine;
-use holdfast_types::{CellName, Epoch, Millis};
+use holdfast_types::{AlarmTime, CellName, Epoch, Millis};
 
 pub(crate) use body::{IncomingBody, OutgoingBody, OutgoingReader, Piece};
 pub(crate) use js::Applications;
@@ -96,9 +96,38 @@ pub(crate) enum Begun {
     Blocked,
 }
 
+/// How the turn that begins a run of the alarm handler ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AlarmBegun {
+    /// It runs as an open event: [`Effect::AlarmEnded`] and [`Effect::Done`] come, in this turn or a later one.
+    Open,
+    /// It cannot run now; nothing was done.
+    NotNow,
+    /// The class has no such handler.
+    NoHandler,
+}
+
+/// How a run of the alarm handler ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AlarmEnd {
+    /// Well; the alarm is consumed.
+    Succeeded,
+    /// It threw, or it broke a limit.
+    Failed,
+    /// It was broken off for no fault of its own.
+    BrokenOff,
+    /// The class has no such handler.
+    NoHandler,
+}
+
 /// What a turn wants done. Effects of one turn leave in order.
 #[derive(Debug)]
 pub(crate) enum Effect {
+    /// A run of the alarm handler has ended. What it wrote last is committed.
+    AlarmEnded {
+        /// How.
+        end: AlarmEnd,
+    },
     /// Answers an open event; at most once each.
     Answer {
         /// The event.
@@ -139,6 +168,12 @@ pub(crate) struct Turn {
 pub(crate) trait CellRuntime {
     /// Begins an event. What is taken out of `call` is gone; nothing may be where the event is blocked.
     fn begin(&mut self, event: EventId, call: &mut EventCall, turn: &mut Turn) -> Begun;
+
+    /// Begins a run of the alarm handler as an event. The embedder begins no second one before that has ended.
+    fn alarm(&mut self, event: EventId, alarm: (AlarmTime, u32), turn: &mut Turn) -> AlarmBegun {
+        let _ = (event, alarm, turn);
+        AlarmBegun::NoHandler
+    }
 
     /// An operation has its answer.
     fn complete(&mut self, op: OpId, answer: OpAnswer, turn: &mut Turn);

@@ -3,9 +3,12 @@
 
 use std::sync::Arc;
 
+use holdfast_core::alarm::EntryName;
 use holdfast_rpc::{ArmedAlarm, CallError, WakeCall, WakeReply};
+use tokio::sync::oneshot;
+use tokio::time::timeout_at;
 
-use crate::cells::{Cells, Resident};
+use crate::cells::{AlarmInput, Cells, Job, Resident};
 use crate::host::ANSWER_MARGIN;
 use crate::node::Node;
 
@@ -20,8 +23,19 @@ pub(crate) async fn wake(node: &Arc<Node>, call: WakeCall) -> Result<WakeReply, 
     Ok(WakeReply { epoch: resident.epoch, armed })
 }
 
-/// What alarm the cell has. Activation has armed the cell's own timer already.
-#[expect(clippy::unused_async, reason = "cells without alarms have nothing to look at")]
-async fn look(_resident: &Arc<Resident>, _call: &WakeCall) -> Result<Option<ArmedAlarm>, CallError> {
-    Ok(None)
+/// Has the cell's thread look: what is due runs, and an entry that means nothing any more is cleaned up.
+async fn look(resident: &Arc<Resident>, call: &WakeCall) -> Result<Option<ArmedAlarm>, CallError> {
+    let (armed, answer) = oneshot::channel();
+    let entry = EntryName { minute: call.minute, id: call.id };
+    resident.send(Job::Alarm(Arc::clone(resident), AlarmInput::Hint { entry, armed }));
+    let armed = match timeout_at(call.deadline, answer).await {
+        Ok(Ok(armed)) => armed,
+        // It left its thread meanwhile.
+        Ok(Err(_)) => return Err(CallError::NotOwner(None)),
+        Err(_) => {
+            let reason = format!("the thread of cell `{}` is busy", call.cell);
+            return Err(CallError::Unavailable { reason });
+        }
+    };
+    Ok(armed.map(|armed| ArmedAlarm { id: armed.id, deadline_ms: armed.due }))
 }

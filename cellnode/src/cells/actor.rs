@@ -1,6 +1,7 @@
 //! A cell on its thread: one turn at a time, each output through the gate. Keeps INV-FENCE-1: after the session's
 //! authority no turn begins.
 
+mod alarm;
 mod leave;
 mod open;
 mod turn;
@@ -18,6 +19,8 @@ use holdfast_sql::{Engine, EngineOptions};
 use holdfast_telemetry::metrics;
 use holdfast_types::{CellName, Millis, Txid};
 
+pub(crate) use self::alarm::AlarmInput;
+use self::alarm::CellAlarm;
 use self::leave::Leaving;
 use self::open::{OpenEvents, Operations};
 pub(crate) use self::turn::cancel_at;
@@ -53,6 +56,8 @@ pub(super) enum Input {
     Completed(OpId, OpAnswer),
     /// The caller of an open event has gone.
     Cancel(EventId),
+    /// Of the cell's alarm.
+    Alarm(Box<AlarmInput>),
 }
 
 /// A resident cell's engine and handler.
@@ -73,6 +78,9 @@ pub(super) struct Actor {
     /// The turn that runs; kept for its memory.
     turn: Turn,
     leaving: Leaving,
+    alarm: Option<Box<CellAlarm>>,
+    /// Where the database stood when it was opened.
+    restored: Txid,
     wal_bytes: u64,
     last_event: Millis,
     /// When to look whether the cell is idle; none once it has been trimmed.
@@ -90,14 +98,16 @@ impl Actor {
             ..EngineOptions::new(node.data_dir.spool())
         };
         let context = RuntimeContext { cell: resident.cell.clone(), epoch: resident.epoch };
-        let engine = Engine::open(database, position, &options).map_err(|error| error.to_string())?;
+        let mut engine = Engine::open(database, position, &options).map_err(|error| error.to_string())?;
+        engine.set_alarm_epoch(resident.epoch);
+        let alarm = engine.alarm_state().map_err(|failure| failure.to_string())?;
         resident.database_len.store(engine.size_bytes(), Ordering::Relaxed);
         let engine = Rc::new(RefCell::new(engine));
         let runtime = node.classes.runtime(context, &engine)?;
         metrics().cells_resident_changed(1);
         let resident = Arc::clone(resident);
         let last_event = clock::monotonic();
-        Ok(Self {
+        let mut actor = Self {
             open: OpenEvents::new(Arc::clone(&resident)),
             operations: Operations::default(),
             resident,
@@ -109,10 +119,14 @@ impl Actor {
             held: VecDeque::new(),
             turn: Turn::default(),
             leaving: Leaving::No,
+            alarm: None,
+            restored: position,
             wal_bytes: 0,
             last_event,
             idle_check: Some(last_event.plus(IDLE_MS)),
-        })
+        };
+        actor.start_alarm(alarm);
+        Ok(actor)
     }
 
     /// Queues what the runtime is to be told. Tells whether nothing waited: then the cell needs a turn.
@@ -146,8 +160,13 @@ impl Actor {
                 self.cancel(event);
                 self.run_blocked();
             }
+            Some(Input::Alarm(input)) => {
+                self.on_alarm(*input);
+                self.run_blocked();
+            }
             None => {}
         }
+        self.settle_runs();
         !self.queue.is_empty()
     }
 
@@ -302,6 +321,7 @@ impl Actor {
         self.checkpoint();
         self.note_wal();
         self.run_blocked();
+        self.settle_runs();
     }
 
     fn note_wal(&mut self) {
@@ -316,7 +336,8 @@ impl Actor {
 
     pub(super) fn next_deadline(&self) -> Option<Millis> {
         let runtime = if self.may_turn() { self.runtime.next_deadline() } else { None };
-        [runtime, self.idle_check, self.leaving.until()].into_iter().flatten().min()
+        let alarm = self.alarm_wake().filter(|_| self.may_turn());
+        [runtime, alarm, self.idle_check, self.leaving.until()].into_iter().flatten().min()
     }
 
     pub(super) fn wake(&mut self, now: Millis) {
@@ -324,6 +345,9 @@ impl Actor {
             self.turn.now = now;
             self.runtime.wake(&mut self.turn);
             self.end_turn();
+        }
+        if self.may_turn() {
+            self.wake_alarm(now);
         }
         self.run_blocked();
         self.leave_if_late(now);

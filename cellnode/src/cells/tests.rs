@@ -1,5 +1,6 @@
 //! A cell with a scripted runtime, over a bucket whose uploads can be held: what leaves, when, and in which order.
 
+mod alarms;
 mod js;
 mod support;
 

@@ -16,7 +16,7 @@ use holdfast_types::{CellName, Millis, Txid};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::actor::{Actor, Input};
+use super::actor::{Actor, AlarmInput, Input};
 use super::watchdog::Watchdog;
 use super::{Event, Resident};
 use crate::clock;
@@ -42,6 +42,8 @@ pub(crate) enum Job {
     Completed(Arc<Resident>, OpId, OpAnswer),
     /// The caller of an open event has gone.
     Cancel(Arc<Resident>, EventId),
+    /// Of the cell's alarm.
+    Alarm(Arc<Resident>, AlarmInput),
     /// Capture what is committed.
     Capture(Arc<Resident>),
     /// Take no more events, and say when everything committed is covered.
@@ -226,6 +228,7 @@ impl Worker {
                 drop(self.enqueue(&resident, Input::Completed(op, answer)));
             }
             Job::Cancel(resident, event) => drop(self.enqueue(&resident, Input::Cancel(event))),
+            Job::Alarm(resident, input) => drop(self.enqueue(&resident, Input::Alarm(Box::new(input)))),
             Job::Capture(resident) => match self.actors.get_mut(&key(&resident)) {
                 Some(actor) => {
                     actor.capture();

@@ -1,5 +1,6 @@
 //! Classes of the application that is deployed: one isolate per resident object, over the cell's own database.
 
+mod alarm;
 mod bodies;
 mod convert;
 mod effects;

@@ -2,7 +2,7 @@
 //! Plain data: nothing here holds an engine value, so all of it may cross threads.
 
 use bytes::Bytes;
-use holdfast_types::Millis;
+use holdfast_types::{AlarmTime, Millis};
 
 mod error;
 mod http;
@@ -72,6 +72,13 @@ pub enum EventCall {
         method: String,
         /// The arguments: one array.
         args: Bytes,
+    },
+    /// The `alarm` handler of a Durable Object. Its end is [`Effect::AlarmEnded`] or [`Effect::Fail`].
+    Alarm {
+        /// What the alarm was set to.
+        scheduled: AlarmTime,
+        /// Runs of it that did not succeed.
+        retry_count: u32,
     },
 }
 
@@ -175,6 +182,13 @@ pub enum Effect {
         event: EventId,
         /// What.
         value: Bytes,
+    },
+    /// The `alarm` handler has ended well, and the alarm is consumed with this turn.
+    AlarmEnded {
+        /// Whose.
+        event: EventId,
+        /// Whether the class has a handler; otherwise nothing ran, and nothing is consumed.
+        has_handler: bool,
     },
     /// The event's handler threw.
     Fail {

@@ -58,6 +58,7 @@ static ON_DEMAND: &[&Part] = &[
     &objects::PART,
     &storage::PART,
     &storage::SQL_PART,
+    &storage::alarm::PART,
     &web::crypto::KEY_PAIRS_PART,
     &web::http::BODY,
     &web::fetch::OUTGOING,

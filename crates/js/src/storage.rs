@@ -15,6 +15,7 @@ use crate::isolate::host::host;
 use crate::isolate::kind::IsolateKind;
 use crate::prelude::Part;
 
+pub(crate) mod alarm;
 mod range;
 mod sql;
 mod state;

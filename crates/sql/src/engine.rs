@@ -58,6 +58,7 @@ pub struct Engine {
     fault: Option<i32>,
     /// SQLite rolled back the transaction of a Durable Object's turn by itself.
     is_object_lost: Cell<bool>,
+    alarm: object::AlarmContext,
 }
 
 /// A checkpoint or closing failed. Disposition: retry a checkpoint, as the WAL still holds everything (a full disk may have

@@ -1,6 +1,8 @@
 //! The instruments, one method each. Those on hot paths are bound to their attributes when the process starts, so that
 //! recording is an atomic addition.
 
+mod alarms;
+
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
@@ -54,6 +56,7 @@ pub struct Metrics {
     cell_isolate_starts: Counters<Outcome>,
     cell_isolate_resets: Counter<u64>,
     thread_stalls: BoundCounter<u64>,
+    alarms: alarms::AlarmMetrics,
     restores: Counters2<RestoreSource, Outcome>,
     restore_bytes: BoundCounter<u64>,
     restore_files: BoundCounter<u64>,
@@ -121,6 +124,7 @@ impl Metrics {
             cell_isolate_starts: Counters::new(meter, &names::CELL_ISOLATE_STARTS),
             cell_isolate_resets: counter(meter, &names::CELL_ISOLATE_RESETS),
             thread_stalls: one(&names::THREAD_STALLS),
+            alarms: alarms::AlarmMetrics::new(meter),
             restores: Counters2::new(meter, &names::RESTORES),
             restore_bytes: one(&names::RESTORE_BYTES),
             restore_files: one(&names::RESTORE_FILES),

@@ -139,6 +139,18 @@ metrics! {
         "Isolates of Durable Objects that could not go on, by cause.";
     THREAD_STALLS: Kind::Counter, "holdfast.cellnode.threads.stalls.count", "{stall}", [],
         "Turns of a cell that held its thread for more than 2 s; the log names the cell.";
+    ALARM_RUNS: Kind::Counter, "holdfast.cellnode.alarms.runs.count", "{run}", ["outcome"],
+        "Runs of alarm handlers that have ended: succeeded, failed (it threw or broke a limit), broken_off, no_handler.";
+    ALARM_LATENESS: Kind::Histogram(REQUEST_SECONDS), "holdfast.cellnode.alarms.lateness.seconds", "s", [],
+        "From the time at which a run of an alarm's handler was due, by the wall clock, to its begin.";
+    ALARMS_ABANDONED: Kind::Counter, "holdfast.cellnode.alarms.abandoned.count", "{alarm}", ["cause"],
+        "Alarms that were given up, by cause: failures, no_handler. The log names each.";
+    ALARMS_ARMED: Kind::UpDown, "holdfast.cellnode.alarms.armed.count", "{alarm}", [],
+        "Armed alarms of resident cells.";
+    ALARMS_RETRYING: Kind::UpDown, "holdfast.cellnode.alarms.retrying.count", "{alarm}", [],
+        "Armed alarms of resident cells whose last run did not succeed.";
+    ALARM_INDEX_WRITES: Kind::Counter, "holdfast.cellnode.alarms.index.writes.count", "{write}", ["operation", "outcome"],
+        "Writes of the alarm index: wake entries put, retired records written, obsolete entries deleted.";
     LOG_RETAINED: Kind::UpDown, "holdfast.cellnode.log.retained.bytes", "By", [],
         "Bytes of frames in the memory of sessions that the bucket does not store yet.";
     LOG_BUNDLES: Kind::Counter, "holdfast.cellnode.log.bundles.count", "{bundle}", ["outcome"],
@@ -230,6 +242,7 @@ spans! {
     RESTORE: "holdfast.cellnode.activation.restore", "Rebuilding the database.";
     OPEN: "holdfast.cellnode.activation.open", "Writing the opener and opening SQLite.";
     GATE_WAIT: "holdfast.cellnode.gate.wait", "An output waiting for its durability proof.";
+    ALARM: "holdfast.cellnode.alarm", "One run of an alarm's handler, from its begin to its end. A trace of its own.";
     UPLOAD: "holdfast.cellnode.upload", "One upload of an LTX object.";
     COMPACTION: "holdfast.cellnode.compaction", "One compaction or snapshot.";
     LEASE_RENEWAL: "holdfast.cellnode.lease.renewal", "One attempt to renew the lease.";

@@ -194,8 +194,8 @@ impl Slot {
     fn execute(&mut self, effect: Effect) {
         match effect {
             Effect::Respond { event, response } => self.respond(event, response),
-            // Only methods return, and nobody calls one of the Worker from outside.
-            Effect::Return { event: _, value: _ } => {}
+            // Only methods return, and nobody calls one of the Worker from outside; only objects have alarms.
+            Effect::Return { event: _, value: _ } | Effect::AlarmEnded { event: _, has_handler: _ } => {}
             Effect::Fail { event, error, pass_through: _ } => self.threw(event, &error),
             Effect::Done { event } => self.event_over(event),
             Effect::Start { op, op_call } => self.start_op(op, op_call),

@@ -2,6 +2,7 @@
 // own. `/` lists the paths.
 import { DurableObject } from 'cloudflare:workers';
 
+import * as alarms from './alarms.js';
 import * as clone from './clone.js';
 import * as compression from './compression.js';
 import * as crypto from './crypto.js';
@@ -19,12 +20,13 @@ import * as url from './url.js';
 import * as worker from './worker.js';
 import { show } from './show.js';
 
+export { Alarming } from './alarming.js';
 export { Partner } from './partner.js';
 
 const everywhere = { clone, compression, crypto, encoding, events, forms, headers, http, order, streams, url };
 const places = {
   worker: { ...everywhere, objects, worker },
-  object: { kv, objects, order, sql },
+  object: { alarms, kv, objects, order, sql },
 };
 
 async function run(place, request, more) {

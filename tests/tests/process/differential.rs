@@ -25,7 +25,7 @@ const NOT_THERE: &str = "
 ## Not there yet
 
 Using what is not there throws an error that names it, and a key of `wrangler` that needs it stops the deploy: WebSockets,
-alarms, D1, R2, static assets, `scheduled`, `cloudflare:sockets`, `nodejs_compat`, WebAssembly, the Cache API; over RPC functions,
+D1, R2, static assets, `scheduled`, `cloudflare:sockets`, `nodejs_compat`, WebAssembly, the Cache API; over RPC functions,
 streams and `RpcTarget`. Calls of one object that overlap may arrive in another order than they were made in.
 
 ";

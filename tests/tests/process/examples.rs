@@ -287,3 +287,39 @@ async fn a_feed_streams_to_everybody_and_whoever_comes_back_misses_nothing() {
         assert_eq!(events.upto("id: 3\ndata: last\n\n").await, "");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reminders_are_delivered_when_they_are_due_and_over_the_death_of_every_node() {
+    let mut cluster = fleet(2, 1).await;
+    let browser = Browser::of(&cluster);
+    deploy(&cluster, &example("reminder")).await;
+    assert_eq!(browser.until("/reminders/kitchen", &[], 200).await.json(), json!([]));
+    assert_eq!(browser.post("/reminders/kitchen", "no time").await.status, 400);
+    let added = browser.post("/reminders/kitchen?in=0.2", "tea").await;
+    assert_eq!((added.status.as_u16(), &added.json()["delivered"]), (201, &Value::Null));
+    assert_eq!(browser.post("/reminders/kitchen?in=0.3", "cancelled").await.json()["id"], 2);
+    let cancelled = browser.page(Method::DELETE, "/reminders/kitchen/2", &[], "").await.unwrap();
+    assert_eq!(cancelled.status, 204);
+    browser.post("/reminders/kitchen?in=4", "bread").await;
+    browser.post("/reminders/kitchen?in=100000", "much later").await;
+    /// The reminders of a list that are delivered, and the others.
+    async fn delivered(browser: &Browser, wanted: &[&str]) -> Result<Vec<Value>> {
+        let page = browser.page(Method::GET, "/reminders/kitchen", &[], "").await?;
+        ensure!(page.status == 200, "{page:?}");
+        let all: Vec<Value> = serde_json::from_str(&page.text)?;
+        let is_delivered = |reminder: &&Value| !reminder["delivered"].is_null();
+        let texts: Vec<&str> = all.iter().filter(is_delivered).filter_map(|of| of["text"].as_str()).collect();
+        ensure!(texts == wanted, "{page:?}");
+        Ok(all)
+    }
+    wait::until("the first reminder", SOON, async || delivered(&browser, &["tea"]).await).await.unwrap();
+
+    power_cut(&mut cluster, &["n1", "n2"]).await;
+    let all = wait::until("the second reminder", SOON, async || delivered(&browser, &["tea", "bread"]).await);
+    let all = all.await.unwrap();
+    assert_eq!((all.len(), &all[2]["text"]), (3, &json!("much later")));
+    for reminder in &all[..2] {
+        let (due, delivered) = (reminder["due"].as_f64().unwrap(), reminder["delivered"].as_f64().unwrap());
+        assert!(delivered >= due.floor(), "{reminder} came early");
+    }
+}

@@ -45,6 +45,7 @@ impl Actor {
     pub(in super::super) fn quiesce(&mut self, done: Quiesced) {
         let patience = u64::try_from(self.node.config.finish_timeout.as_millis()).unwrap_or(u64::MAX);
         self.leaving = Leaving::Finishing { done, until: clock::monotonic().plus(patience) };
+        self.stop_alarm();
         self.refuse_events();
         self.leave_if_done();
     }
@@ -118,7 +119,9 @@ impl Actor {
                     self.resident.dequeued();
                     event.refuse(gone(&self.resident.cell));
                 }
-                input @ (Input::Completed(..) | Input::Cancel(_)) => self.queue.push_back(input),
+                input @ (Input::Completed(..) | Input::Cancel(_) | Input::Alarm(_)) => {
+                    self.queue.push_back(input)
+                }
             }
         }
         for event in self.blocked.drain(..) {

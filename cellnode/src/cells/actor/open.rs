@@ -55,6 +55,12 @@ impl OpenEvents {
         self.resident.note_open(self.events.len());
     }
 
+    /// A run of the alarm handler is open: nobody waits for its answer.
+    pub(super) fn insert_alarm(&mut self, name: EventId) {
+        self.events.insert(name, OpenEvent { reply: None, _held: Box::new(()) });
+        self.resident.note_open(self.events.len());
+    }
+
     /// Where the event's answer goes; none when it was answered already.
     pub(super) fn take_reply(&mut self, event: EventId) -> Option<ReplySender> {
         self.events.get_mut(&event)?.reply.take()

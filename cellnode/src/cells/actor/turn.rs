@@ -46,6 +46,12 @@ impl Actor {
     /// What the turn left behind. The ticket that covers everything it may reveal.
     pub(super) fn after_turn(&mut self) -> Txid {
         self.note_wal();
+        let ticket = self.look_after_turn();
+        self.note_alarm(ticket);
+        ticket
+    }
+
+    fn look_after_turn(&self) -> Txid {
         let engine = self.engine.borrow();
         if let Some(code) = engine.fault() {
             tracing::error!(cell = %self.resident.cell, code, "the local database failed");
@@ -75,6 +81,10 @@ impl Actor {
         match effect {
             Effect::Answer { event, answer } => self.answer(event, answer, ticket),
             Effect::Start { op, operation } => self.start(op, operation, ticket),
+            Effect::AlarmEnded { end } => {
+                self.alarm_ended(end);
+                false
+            }
             Effect::Done { event } => {
                 self.open.done(event);
                 false

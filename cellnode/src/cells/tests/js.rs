@@ -61,8 +61,8 @@ const ROWS: &str = r"
 ";
 
 /// A bench whose cell is an object.
-struct Js {
-    bench: Bench,
+pub(super) struct Js {
+    pub(super) bench: Bench,
     deploy: watch::Sender<Option<Arc<Application>>>,
 }
 
@@ -83,11 +83,11 @@ fn outbound(buckets: &Buckets, identity: &ProcessIdentity) -> Outbound {
 }
 
 impl Js {
-    async fn new(source: &str) -> Self {
+    pub(super) async fn new(source: &str) -> Self {
         Self::limited(source, Limits { turn: PATIENCE, start: PATIENCE, ..Limits::default() }).await
     }
 
-    async fn limited(source: &str, limits: Limits) -> Self {
+    pub(super) async fn limited(source: &str, limits: Limits) -> Self {
         let (deploy, running) = watch::channel(application(source, "v1"));
         let (_, log) = mpsc::unbounded_channel();
         let cell = format!("Rows:{}", id_from_name("Rows", "x"));
@@ -98,7 +98,7 @@ impl Js {
         Self { bench: Bench::of(&cell, classes, log, PATIENCE).await, deploy }
     }
 
-    async fn text(&self, path: &str) -> String {
+    pub(super) async fn text(&self, path: &str) -> String {
         self.bench.call(path).await.unwrap().text().await
     }
 }

@@ -9,8 +9,10 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use holdfast_bucket::faults::{Fault, FaultBucket, Operation as BucketOperation, Rule, RuleHandle};
 use holdfast_bucket::{Bucket, BucketArgs, Buckets, MemoryBucket};
+use holdfast_records::Key;
 use holdfast_rpc::{
     Access, Body, CallError, CellCall, CellHost, CellReply, ObjectCall, ProcessIdentity, Role, ThrownError,
+    WakeCall, WakeReply,
 };
 use holdfast_types::{CellName, HostId, Millis, NodeName, SessionId};
 use http_body_util::{BodyExt as _, Empty};
@@ -192,6 +194,24 @@ impl Bench {
     pub(super) fn hold_uploads(&self) -> RuleHandle {
         let rule = Rule::new(Fault::Hold).on(BucketOperation::Put).on(BucketOperation::PutStream);
         self.bucket.add(rule.containing(".ltx"))
+    }
+
+    /// Puts below a prefix wait from now on.
+    pub(super) fn hold_puts(&self, prefix: &str) -> RuleHandle {
+        self.bucket.add(Rule::new(Fault::Hold).on(BucketOperation::Put).prefix(prefix))
+    }
+
+    /// The keys below a prefix.
+    pub(super) async fn keys(&self, prefix: &str) -> Vec<String> {
+        let page = self.bucket.list(prefix, None, 1_000).await.unwrap();
+        page.objects.into_iter().map(|object| object.key).collect()
+    }
+
+    /// Has the cell looked at, as a waker that saw this entry does.
+    pub(super) async fn wake(&self, entry: &str) -> WakeReply {
+        let Ok(Key::WakeEntry { minute, cell, id }) = Key::parse(entry) else { panic!("{entry}") };
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        self.host.wake(WakeCall { cell, minute, id, deadline }).await.unwrap()
     }
 
     /// Waits until a held upload has begun.

@@ -5,7 +5,7 @@ use holdfast_outbound::{ObjectTarget, outgoing_request};
 
 use super::convert::{event_of, failed, response_answer, returned};
 use super::object::JsObject;
-use crate::runtime::{Effect, ObjectRequest, OpId, Operation, Piece, ServerRequest, Turn};
+use crate::runtime::{AlarmEnd, Effect, ObjectRequest, OpId, Operation, Piece, ServerRequest, Turn};
 
 impl JsObject {
     /// Takes the effects of a turn over, in order. A broken turn has none but its log.
@@ -36,7 +36,15 @@ impl JsObject {
                 let event = event_of(event);
                 live.events.insert(event, true);
                 tracing::error!(target: "console", cell = %self.cell, "Uncaught {error}");
+                if self.is_alarm(event) {
+                    return self.end_alarm(AlarmEnd::Failed, turn);
+                }
                 turn.effects.push(Effect::Answer { event, answer: failed(error) });
+            }
+            JsEffect::AlarmEnded { event, has_handler } => {
+                live.events.insert(event_of(event), true);
+                let end = if has_handler { AlarmEnd::Succeeded } else { AlarmEnd::NoHandler };
+                self.end_alarm(end, turn);
             }
             JsEffect::Done { event } => {
                 let event = event_of(event);

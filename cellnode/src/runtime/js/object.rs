@@ -9,14 +9,16 @@ use holdfast_js::{
     Now, Object, OpId as JsOp,
 };
 use holdfast_telemetry::{Outcome, metrics};
-use holdfast_types::{CellName, Millis};
+use holdfast_types::{AlarmTime, CellName, Millis};
 
 use super::Applications;
+use super::alarm::RunningAlarm;
 use super::bodies::Bodies;
 use super::convert::{failed, incoming_call, op_answer};
 use crate::clock;
 use crate::runtime::{
-    Answer, Begun, CellRuntime, Effect, EventCall, EventId, OpAnswer, OpId, ReplyBody, SharedEngine, Turn,
+    AlarmBegun, AlarmEnd, Answer, Begun, CellRuntime, Effect, EventCall, EventId, OpAnswer, OpId, ReplyBody,
+    SharedEngine, Turn,
 };
 
 /// Silence after which an isolate leaves memory, in milliseconds. Its database stays.
@@ -60,15 +62,25 @@ pub(super) struct JsObject {
     pub(super) ops_made: u64,
     /// When events of a replaced version are broken off, once others wait.
     finish_until: Option<Millis>,
+    pub(super) alarm: Option<RunningAlarm>,
 }
 
 impl JsObject {
     pub(super) fn new(applications: Applications, cell: CellName, engine: SharedEngine) -> Self {
-        Self { applications, cell, name: None, engine, live: None, ops_made: 0, finish_until: None }
+        Self {
+            applications,
+            cell,
+            name: None,
+            engine,
+            live: None,
+            ops_made: 0,
+            finish_until: None,
+            alarm: None,
+        }
     }
 
     /// Has an isolate of the version that runs. False while events of the one before go on.
-    fn prepare(&mut self, now: Millis) -> Result<bool, JsError> {
+    pub(super) fn prepare(&mut self, now: Millis) -> Result<bool, JsError> {
         let Some(current) = self.applications.current() else {
             return Err(JsError::new("no application is deployed any more"));
         };
@@ -119,7 +131,7 @@ impl JsObject {
     }
 
     /// Enters the isolate, and takes what it asks for to the cell.
-    fn enter(&mut self, turn: &mut Turn, enter: impl FnOnce(&mut Live, Now) -> holdfast_js::Turn) {
+    pub(super) fn enter(&mut self, turn: &mut Turn, enter: impl FnOnce(&mut Live, Now) -> holdfast_js::Turn) {
         let Some(live) = self.live.as_mut() else { return };
         live.last_turn = turn.now;
         let made = enter(live, clocks(turn.now));
@@ -130,6 +142,7 @@ impl JsObject {
     pub(super) fn break_off(&mut self, error: &JsError, turn: &mut Turn) {
         let Some(mut live) = self.live.take() else { return };
         self.finish_until = None;
+        self.end_alarm(AlarmEnd::Failed, turn);
         for (event, is_answered) in std::mem::take(&mut live.events) {
             if !is_answered {
                 turn.effects.push(Effect::Answer { event, answer: failed(error.clone()) });
@@ -191,6 +204,10 @@ impl CellRuntime for JsObject {
         whole_reply(event, turn).map_or(Begun::Open, Begun::Reply)
     }
 
+    fn alarm(&mut self, event: EventId, alarm: (AlarmTime, u32), turn: &mut Turn) -> AlarmBegun {
+        self.begin_alarm(event, alarm, turn)
+    }
+
     fn complete(&mut self, op: OpId, answer: OpAnswer, turn: &mut Turn) {
         // Nobody waits for the end of a body to be taken.
         let Some(js_op) = self.live.as_mut().and_then(|live| live.ops.remove(&op)) else { return };
@@ -214,14 +231,19 @@ impl CellRuntime for JsObject {
     fn next_deadline(&self) -> Option<Millis> {
         let live = self.live.as_ref()?;
         let timers = live.isolate.next_deadline();
-        [timers, self.finish_until, Some(live.idle_check)].into_iter().flatten().min()
+        let alarm = self.alarm.as_ref().map(|alarm| alarm.until);
+        [timers, self.finish_until, alarm, Some(live.idle_check)].into_iter().flatten().min()
     }
 
     fn wake(&mut self, turn: &mut Turn) {
         let now = turn.now;
         if self.finish_until.is_some_and(|until| until <= now) {
             let error = JsError::new("Durable Object reset because its code was updated.");
+            self.end_alarm(AlarmEnd::BrokenOff, turn);
             return self.break_off(&error, turn);
+        }
+        if self.alarm.as_ref().is_some_and(|alarm| alarm.until <= now) {
+            return self.break_off_alarm(turn);
         }
         let timers = self.live.as_ref().and_then(|live| live.isolate.next_deadline());
         if timers.is_some_and(|at| at <= now) {

@@ -309,9 +309,18 @@ export default function (native, internals) {
     native.returned(event.number, internals.serialize(value));
   }
 
+  async function answerAlarm(event, alarm) {
+    internals.load('storage');
+    await internals.runAlarm(event.number, instance, alarm);
+  }
+
+  /** Whether the object may set an alarm: its constructor may in any case. */
+  internals.mayHaveAlarm = () => instance === undefined || typeof instance.alarm === 'function';
+
   async function answer(event, call) {
     try {
-      if (call.args === undefined) await answerFetch(event, call);
+      if (call.alarm !== undefined) await answerAlarm(event, call.alarm);
+      else if (call.args === undefined) await answerFetch(event, call);
       else await answerMethod(event, call);
     } catch (error) {
       native.fail(event.number, describe(error), event.passThrough === true);

@@ -58,6 +58,14 @@ pub(super) fn begin(ctx: &Ctx<'_>, event: EventId, call: EventCall) -> Result<()
             object.set("args", ops::bytes_to_js(ctx, &args)?)?;
             object
         }
+        EventCall::Alarm { scheduled, retry_count } => {
+            let alarm = Object::new(ctx.clone())?;
+            alarm.set("scheduledTime", scheduled.get() as f64)?;
+            alarm.set("retryCount", retry_count)?;
+            let object = Object::new(ctx.clone())?;
+            object.set("alarm", alarm)?;
+            object
+        }
     };
     let begin: Function<'_> = prelude::internals(ctx).get("begin")?;
     begin.call((event.get(), object))

@@ -1,6 +1,7 @@
 // ctx.storage: keys and values, and transactions. All of it happens at once; promises are settled when they are given.
 export default function (native, internals) {
-  const { notYet } = internals;
+  internals.load('storage_alarm');
+  const { notYet, alarmOperations } = internals;
   const TRANSACTION_MS_MAX = 30_000;
 
   const keyOf = value => `${value}`.toWellFormed();
@@ -107,15 +108,7 @@ export default function (native, internals) {
       checkCount(keys.length, 'keys');
       return atomically(() => keys.reduce((count, key) => count + (native.delete(keyOf(key)) ? 1 : 0), 0));
     },
-    async getAlarm() {
-      throw notYet('ctx.storage.getAlarm');
-    },
-    async setAlarm() {
-      throw notYet('ctx.storage.setAlarm');
-    },
-    async deleteAlarm() {
-      throw notYet('ctx.storage.deleteAlarm');
-    },
+    ...alarmOperations({ checkOptions, wrongType }, of, enter),
   });
 
   // ---- transaction()

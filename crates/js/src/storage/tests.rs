@@ -12,6 +12,7 @@ use crate::isolate::Limits;
 use crate::testing::world::World;
 use crate::testing::{application, limits};
 
+mod alarm;
 mod kv;
 mod sql;
 mod transactions;

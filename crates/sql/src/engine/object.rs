@@ -2,11 +2,13 @@
 //! and one open transaction that the turn commits. It must never leave a statement open: an undrained cursor of a handler
 //! is a buffer, which holds no read mark and locks nothing.
 
+mod alarm;
 mod delete_all;
 mod exec;
 mod kv;
 mod transaction;
 
+pub(super) use alarm::AlarmContext;
 pub use exec::{ExecLimits, ExecRows, SqlValue};
 pub use kv::{KV_LIST_LEN_MAX, KvRange};
 

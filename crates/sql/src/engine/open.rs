@@ -106,6 +106,7 @@ impl Engine {
             wal: None,
             fault: None,
             is_object_lost: Cell::new(false),
+            alarm: super::object::AlarmContext::default(),
         };
         engine.read_sizes().map_err(failed)?;
         engine.shared.set_fresh(position == Txid::ZERO);

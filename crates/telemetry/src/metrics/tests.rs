@@ -36,6 +36,12 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.cell_isolate_start(Outcome::Ok);
     metrics.cell_isolate_reset("cpu_exceeded");
     metrics.thread_stalled();
+    metrics.alarm_begun(elapsed);
+    metrics.alarm_run("succeeded");
+    metrics.alarm_abandoned("failures");
+    metrics.alarms_armed_changed(1);
+    metrics.alarms_retrying_changed(1);
+    metrics.alarm_index_write("put", true);
     metrics.restore(RestoreSource::Local, Outcome::Failed, 7, 3);
     metrics.wal_bytes_changed(4096);
     metrics.cells_owned_changed(2);

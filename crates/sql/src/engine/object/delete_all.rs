@@ -13,8 +13,8 @@ const LISTED: &str = "SELECT type, name FROM sqlite_schema \
     ORDER BY CASE type WHEN 'trigger' THEN 0 WHEN 'view' THEN 1 ELSE 2 END, sql NOT LIKE 'CREATE VIRTUAL%'";
 
 impl Engine {
-    /// Removes the handler's tables, views, triggers and all keys, in the transaction of the turn. Tables of the system
-    /// (`_hf_…`) stay. [`Engine::object_shrink`] frees the space once it is committed.
+    /// Removes the handler's tables, views, triggers, all keys and the alarm, in the transaction of the turn. Tables of the
+    /// system (`_hf_…`) stay. [`Engine::object_shrink`] frees the space once it is committed.
     ///
     /// # Errors
     /// [`SqlFailure`]: nothing is removed.
@@ -28,6 +28,7 @@ impl Engine {
             connection.execute_batch(&format!("PRAGMA defer_foreign_keys = {}", u8::from(deferred)))?;
             removed
         });
+        let removed = removed.and_then(|()| self.alarm_delete());
         let ended = self.object_end_savepoint(DEPTH, removed.is_ok());
         removed.and(ended)
     }

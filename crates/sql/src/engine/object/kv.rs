@@ -99,7 +99,7 @@ impl Engine {
         Ok(removed > 0)
     }
 
-    fn kv_write(
+    pub(super) fn kv_write(
         &mut self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<usize>,
     ) -> Result<usize, SqlFailure> {
