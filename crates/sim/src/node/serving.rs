@@ -184,7 +184,7 @@ impl World {
                         Output::Closing => end = End::Closed,
                         Output::Settlement(len) => self.settle_alarm(cell, residency, len)?,
                         Output::Prove => {
-                            self.settle_alarm(cell, residency, residency.covered_len())?;
+                            self.note_alarm_proved(cell, residency);
                             is_alarm_proved = true;
                         }
                     }
@@ -310,7 +310,13 @@ impl World {
         self.settle_alarm(cell, residency, revealed_len)
     }
 
-    /// An output that reveals so many operations has left: what it shows of the alarm, and what is proved of it.
+    /// A proof covers what it covers: what that shows of the alarm.
+    fn note_alarm_proved(&mut self, cell: Cell, residency: &Residency) {
+        let proved = self.alarm_writes.state(&residency.state[..residency.covered_len()]);
+        self.checkers.alarms.on_proved(cell, residency.owner.epoch, &proved);
+    }
+
+    /// An output that reveals so many operations has left: what it shows of the alarm.
     fn settle_alarm(
         &mut self,
         cell: Cell,
@@ -320,11 +326,7 @@ impl World {
         if !self.plan.has_alarms {
             return Ok(());
         }
-        let epoch = residency.owner.epoch;
-        for len in [residency.covered_len(), revealed_len] {
-            let proved = self.alarm_writes.state(&residency.state[..len]);
-            self.checkers.alarms.on_proved(cell, epoch, &proved);
-        }
+        self.note_alarm_proved(cell, residency);
         let state = self.alarm_writes.state(&residency.state[..revealed_len]);
         let has_entry = |armed: &Armed| self.bucket.peek(&Key::WakeEntry(cell, armed.entry())).is_some();
         self.checkers.alarms.on_revealed(cell, &state, has_entry)?;
