@@ -2,6 +2,7 @@
 //! They need the programs built: `cargo build -p holdfast -p holdfast-cellnode -p holdfast-follower -p holdfast-ingress`.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+mod alarms;
 mod application;
 mod bad_input;
 mod bundles;
