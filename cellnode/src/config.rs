@@ -69,6 +69,9 @@ pub struct Config {
     /// outcome is unknown. Less than `--drain-timeout`, which is for all cells together.
     #[arg(long, env = "HOLDFAST_CELLNODE_FINISH_TIMEOUT", default_value = "5s", value_parser = parse_duration)]
     pub finish_timeout: Duration,
+    /// Silence after which an object's isolate leaves memory. Its database and its hibernatable WebSockets stay.
+    #[arg(long, env = "HOLDFAST_CELLNODE_OBJECT_IDLE", default_value = "60s", value_parser = parse_duration)]
+    pub object_idle: Duration,
     /// What proves a write durable: an ensemble of followers wherever there is one (and the bucket while there is none),
     /// or the bucket alone.
     #[arg(long, env = "HOLDFAST_CELLNODE_DURABILITY", value_enum, default_value_t = Durability::Ensemble)]

@@ -68,6 +68,10 @@ impl Host {
         let resident = Cells::resident(&self.node, &call.cell, patience).await?;
         let CellCall { cell, access, request, object, deadline } = call;
         let (parts, body) = request.into_parts();
+        if object.is_socket && !classes.takes_streams(&cell, &object) {
+            let reason = format!("cells of class `{}` have no WebSockets", cell.class());
+            return Err(CallError::Rejected { status: http::StatusCode::UPGRADE_REQUIRED, reason });
+        }
         let (body, memory) = if is_streamed(&body) && classes.takes_streams(&cell, &object) {
             (RequestBody::Stream(body), None)
         } else {
@@ -176,6 +180,7 @@ fn body_of(body: ReplyBody) -> Body {
     match body {
         ReplyBody::Whole(body) => whole_body(body),
         ReplyBody::Stream(reader) => reader.boxed_unsync(),
+        ReplyBody::Joined(body) => body,
     }
 }
 

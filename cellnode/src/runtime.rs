@@ -7,19 +7,23 @@
 mod body;
 mod js;
 mod operation;
+mod socket;
 mod sql;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use holdfast_rpc::{Access, Body, CallError, ObjectCall, ThrownError};
+use holdfast_js::{SocketEvent, SocketId};
+use holdfast_rpc::{Access, Body, CallError, ObjectCall, SocketReader, ThrownError};
 use holdfast_sql::Engine;
 use holdfast_types::{AlarmTime, CellName, Epoch, Millis};
+use tokio::sync::mpsc;
 
 pub(crate) use body::{IncomingBody, OutgoingBody, OutgoingReader, Piece};
 pub(crate) use js::Applications;
 pub(crate) use operation::{ObjectRequest, OpAnswer, Operation, ServerAnswer, ServerRequest};
+pub(crate) use socket::read_socket;
 
 /// What a runtime knows of its cell.
 #[derive(Clone, Debug)]
@@ -73,6 +77,8 @@ pub(crate) enum ReplyBody {
     Whole(Bytes),
     /// Pieces, each of which passed the gate.
     Stream(OutgoingReader),
+    /// Messages of a socket of another object, which passed that one's gate.
+    Joined(Body),
 }
 
 /// How an event was answered.
@@ -152,6 +158,29 @@ pub(crate) enum Effect {
         /// The operation.
         op: OpId,
     },
+    /// A piece of a body whose taking nobody waits for.
+    Send {
+        /// The piece.
+        piece: Piece,
+    },
+    /// Reads a socket from here on. [`CellRuntime::socket`] is told what comes, one after the other.
+    Listen {
+        /// The socket.
+        socket: SocketId,
+        /// What the other end says.
+        reader: SocketReader,
+        /// Says when the next is wanted. Once its sender is gone nothing is.
+        wants: mpsc::Receiver<Wanted>,
+    },
+}
+
+/// What the reader of a socket is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// The handler has begun with what came last.
+    Next,
+    /// The socket is given up: its other end takes nothing.
+    End,
 }
 
 /// One turn of a runtime.
@@ -186,6 +215,17 @@ pub(crate) trait CellRuntime {
 
     /// The deadline has come.
     fn wake(&mut self, turn: &mut Turn);
+
+    /// Something came for a socket that the runtime listens to.
+    fn socket(&mut self, _socket: SocketId, _event: SocketEvent, _turn: &mut Turn) {}
+
+    /// Sockets that the runtime holds: the cell is in use as long as there are any.
+    fn sockets(&self) -> usize {
+        0
+    }
+
+    /// What is deployed has changed.
+    fn deployed(&mut self, _turn: &mut Turn) {}
 
     /// Ends everything that is open, before the cell is closed. There is no turn afterwards.
     fn stop(&mut self);

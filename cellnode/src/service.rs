@@ -105,7 +105,10 @@ impl Service {
         let deployments = Deployments::new(Arc::clone(&buckets.records), Arc::clone(&buckets.bulk));
         let (running, following) = deployments.follow(WatchOptions::default()).await;
         let outbound = outbound(&config, &buckets, &identity)?;
-        let classes = Arc::new(Applications { running, outbound, limits: Limits::default() });
+        let mut deployed = running.clone();
+        let idle_ms = u64::try_from(config.object_idle.as_millis()).unwrap_or(u64::MAX);
+        let limits = Limits::default();
+        let classes = Arc::new(Applications { running, outbound, limits, idle_ms });
         let node = Node::new(config, (session, identity.clone(), host.clone()), buckets, data_dir, classes);
         tracing::info!(node = %node.name, %session, internal = %addresses.internal, admin = %addresses.admin, "starting");
 
@@ -140,6 +143,14 @@ impl Service {
         let mut log = tokio::spawn(keep_log(Arc::clone(&node)));
         let sweep = tokio::spawn(node.sweep().run());
         let following = tokio::spawn(following);
+        let telling = tokio::spawn({
+            let node = Arc::clone(&node);
+            async move {
+                while deployed.changed().await.is_ok() {
+                    node.cells.residents().iter().for_each(crate::cells::Resident::tell_deployed);
+                }
+            }
+        });
         if let Some(path) = &node.config.ready_file {
             write_ready(path, &addresses.as_json())?;
         }
@@ -168,6 +179,7 @@ impl Service {
         node.log.hang_up();
         sweep.abort();
         following.abort();
+        telling.abort();
         stop.send_replace(true);
         if end == Exit::Clean {
             let _ = tokio::time::timeout(Duration::from_secs(5), server).await;

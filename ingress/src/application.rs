@@ -11,13 +11,18 @@ use tracing::Instrument as _;
 use crate::answer::Failure;
 use crate::edge::{Client, Edge, finish, refuse};
 use crate::path::PathError;
+use crate::socket::handshake;
 use crate::tracked::{Passage, Tracked};
 use crate::upload::Bounded;
 use crate::worker::{self, Deployed};
 
 impl Edge {
     /// Answers a request with the application. Nobody needs a token: whom it lets in is for the application to decide.
-    pub(crate) async fn application(&self, request: Request<Incoming>, client: Client) -> Response<Tracked> {
+    pub(crate) async fn application(
+        &self,
+        mut request: Request<Incoming>,
+        client: Client,
+    ) -> Response<Tracked> {
         if matches!(self.worker.deployed(), Deployed::Nothing) {
             let failure = Failure::from(PathError::NoApplication);
             return refuse(failure, request, Passage::new(None), self.body_max).await;
@@ -30,19 +35,27 @@ impl Edge {
         if let Err(failure) = self.admit_body(&request) {
             return refuse(failure, request, passage, self.body_max).await;
         }
+        let (asked, uplink) = match self.ask_socket(&mut request) {
+            Ok(asked) => asked.unzip(),
+            Err(failure) => return refuse(failure, request, passage, self.body_max).await,
+        };
         let is_head = request.method() == Method::HEAD;
         let span = tracing::debug_span!("holdfast.ingress.request", method = %request.method());
         trace_context::accept(&span, request.headers());
         let (parts, body) = request.into_parts();
-        let head = worker::incoming(&parts, client.address, client.is_tls, self.trust_forwarded);
+        let mut head = worker::incoming(&parts, client.address, client.is_tls, self.trust_forwarded);
+        if asked.is_some() {
+            handshake::show(&mut head.headers);
+        }
         let (body, too_large) = Bounded::new(body, self.body_max);
-        let answer = self.worker.fetch(head, body.boxed_unsync(), span.clone()).instrument(span).await;
+        let answer =
+            self.worker.fetch(head, (body.boxed_unsync(), uplink), span.clone()).instrument(span).await;
         let (mut response, outcome) = match answer {
             // Whatever the handler made of the broken body, this is what was wrong.
             _ if too_large.is_set() => {
                 (Failure::body_too_large(self.body_max).into_response(), RequestOutcome::Refused)
             }
-            Ok(response) => (response, RequestOutcome::Answered),
+            Ok(response) => (self.sockets.answer(asked, response), RequestOutcome::Answered),
             Err(error) => {
                 let outcome = error.outcome();
                 (error.into_response(), outcome)

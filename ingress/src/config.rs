@@ -83,6 +83,13 @@ pub struct Config {
     /// Routes remembered; each takes a few hundred bytes and saves two reads of the bucket.
     #[arg(long, env = "HOLDFAST_INGRESS_ROUTES_MAX", default_value_t = 200_000)]
     pub routes_max: usize,
+    /// WebSockets at once; beyond it 503. Each takes a few KiB and one file.
+    #[arg(long, env = "HOLDFAST_INGRESS_SOCKETS_MAX", default_value_t = 65_536)]
+    pub sockets_max: usize,
+    /// How often the client of a WebSocket is pinged. One that says nothing for two of these is gone, and its object is told
+    /// so: long enough that a phone may sleep, short enough that nobody is thought to be there for minutes.
+    #[arg(long, env = "HOLDFAST_INGRESS_SOCKET_PING", default_value = "30s", value_parser = parse_duration)]
+    pub socket_ping: Duration,
     /// How long requests in flight may take to finish at the end; then they are cut off.
     #[arg(long, env = "HOLDFAST_INGRESS_DRAIN_TIMEOUT", default_value = "30s", value_parser = parse_duration)]
     pub drain_timeout: Duration,

@@ -25,6 +25,7 @@ use crate::answer::Failure;
 use crate::auth::Auth;
 use crate::headers;
 use crate::path::{PathError, Target};
+use crate::socket::{self, Handshake, Sockets};
 use crate::tracked::{Passage, Tracked};
 use crate::upload::{Bounded, TooLarge, discard};
 use crate::worker::{self, Deployed, Worker};
@@ -47,6 +48,7 @@ pub(crate) struct Edge {
     pub(crate) request_timeout: Duration,
     pub(crate) trust_forwarded: bool,
     pub(crate) direct_cells: bool,
+    pub(crate) sockets: Sockets,
 }
 
 /// A cell that a request is for.
@@ -100,7 +102,7 @@ impl Edge {
             (id_from_name(class, &name), Some(name))
         };
         let cell = CellName::new(class, &id)?;
-        Ok(Asked { cell, path, object: Some(ObjectCall { name, method: None }) })
+        Ok(Asked { cell, path, object: Some(ObjectCall { name, ..ObjectCall::default() }) })
     }
 
     /// A place among the requests in flight.
@@ -109,7 +111,21 @@ impl Edge {
         Arc::clone(&self.places).try_acquire_owned().map_err(|_| Failure::busy("overloaded", busy, 1_000))
     }
 
-    async fn cell(&self, request: Request<Incoming>, client: Client, asked: Asked) -> Response<Tracked> {
+    /// The WebSocket that a request asks for, with the body that carries what its client sends.
+    pub(crate) fn ask_socket(
+        &self,
+        request: &mut Request<Incoming>,
+    ) -> Result<Option<(socket::Asked, Body)>, Failure> {
+        let Some(handshake) = Handshake::of(request)? else { return Ok(None) };
+        self.sockets.ask(handshake).map(Some)
+    }
+
+    async fn cell(
+        &self,
+        mut request: Request<Incoming>,
+        client: Client,
+        mut asked: Asked,
+    ) -> Response<Tracked> {
         let is_head = request.method() == Method::HEAD;
         let place = match self.place() {
             Ok(place) => place,
@@ -121,9 +137,18 @@ impl Edge {
         trace_context::accept(&span, request.headers());
         match self.admit(&request, &asked.cell) {
             Ok(access) => {
-                let call = self.call(request, client, asked, access);
+                let wanted = if asked.object.is_some() { self.ask_socket(&mut request) } else { Ok(None) };
+                let (wanted, uplink) = match wanted {
+                    Ok(wanted) => wanted.unzip(),
+                    Err(failure) => return refuse(failure, request, passage, self.body_max).await,
+                };
+                if let Some(object) = &mut asked.object {
+                    object.is_socket = wanted.is_some();
+                }
+                let call = self.call(request, client, (asked, uplink), access);
                 let forward = forward(self.router.clone(), call, self.body_max);
                 let (response, outcome) = forward.instrument(span).await;
+                let response = self.sockets.answer(wanted, response);
                 passage.answered(response.status(), outcome);
                 finish(response, passage, is_head)
             }
@@ -157,7 +182,7 @@ impl Edge {
         &self,
         request: Request<Incoming>,
         client: Client,
-        asked: Asked,
+        (asked, uplink): (Asked, Option<Body>),
         access: Access,
     ) -> (CellCall, TooLarge) {
         let Asked { cell, path, object } = asked;
@@ -173,7 +198,8 @@ impl Edge {
         }
         parts.uri = Uri::from(path);
         let (body, too_large) = Bounded::new(body, self.body_max);
-        let request = Request::from_parts(parts, body.boxed_unsync());
+        let body = uplink.unwrap_or_else(|| body.boxed_unsync());
+        let request = Request::from_parts(parts, body);
         let deadline = Instant::now() + self.request_timeout;
         (CellCall { cell, access, request, object: object.unwrap_or_default(), deadline }, too_large)
     }

@@ -12,6 +12,7 @@ mod headers;
 mod listen;
 mod path;
 mod service;
+mod socket;
 mod tls;
 mod tracked;
 mod upload;

@@ -91,6 +91,8 @@ fn http(header_max: u32) -> Http {
         .timer(TokioTimer::new())
         .max_header_list_size(header_max)
         .max_concurrent_streams(STREAMS_MAX)
+        // For WebSockets (RFC 8441).
+        .enable_connect_protocol()
         .keep_alive_interval(PING)
         .keep_alive_timeout(PING);
     http
@@ -122,7 +124,7 @@ where
         let edge = Arc::clone(&edge);
         async move { Ok::<_, Infallible>(edge.handle(request, client).await) }
     });
-    let connection = http.serve_connection(TokioIo::new(stream), service).into_owned();
+    let connection = http.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a public connection broke");
     }

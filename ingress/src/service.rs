@@ -25,9 +25,12 @@ use tokio::task::JoinHandle;
 use crate::auth::{Auth, AuthMode, check_listener};
 use crate::edge::Edge;
 use crate::listen::Listener;
+use crate::socket::Sockets;
 use crate::worker::{Worker, WorkerOptions};
 use crate::{Config, tls};
 
+/// How long clients have to answer the close of their WebSockets at the end.
+const SOCKETS_END: Duration = Duration::from_secs(5);
 /// Time for the admin listener to end: scrapes are short.
 const ADMIN_END: Duration = Duration::from_secs(1);
 
@@ -106,14 +109,19 @@ impl Service {
         tracing::info!(name = %config.name, public = %addresses.public, admin = %addresses.admin, "ready");
 
         let drain_began = OnceLock::new();
+        let ending = Arc::clone(&edge);
         let shutdown = async {
             shutdown.await;
             let _ = drain_began.set(Instant::now());
             is_draining.store(true, Ordering::Release);
+            ending.sockets.begin_close();
             tracing::info!(name = %config.name, "draining");
         };
         let Config { header_max, connections_max, drain_timeout, .. } = config;
-        Listener { tcp, tls, header_max, connections_max, drain_timeout }.run(edge, shutdown).await;
+        Listener { tcp, tls, header_max, connections_max, drain_timeout }
+            .run(Arc::clone(&edge), shutdown)
+            .await;
+        edge.sockets.closed(SOCKETS_END).await;
         // What answered events still wait for gets what is left of the drain's time.
         let spent = drain_began.get().map_or(Duration::ZERO, Instant::elapsed);
         if tokio::time::timeout(drain_timeout.saturating_sub(spent), worker.idle()).await.is_err() {
@@ -193,6 +201,7 @@ async fn edge(config: &Config, buckets: &Buckets, is_draining: &Arc<AtomicBool>)
         body_max: config.body_max,
         request_timeout: config.request_timeout,
         trust_forwarded: config.trust_forwarded,
+        sockets: Sockets::new(config.sockets_max, config.socket_ping),
     })
 }
 

@@ -159,14 +159,15 @@ impl Worker {
     }
 
     /// Answers a request with the application. `request` has no body; `body` is it. Dropping the future, or the answer's
-    /// body, tells the handler that nobody waits any more.
+    /// body, tells the handler that nobody waits any more. `socket` is what the client sends on the WebSocket that it asks
+    /// for; where the answer has status 101, its body is what the client is sent.
     ///
     /// # Errors
     /// [`WorkerError`].
     pub(crate) async fn fetch(
         &self,
         request: IncomingRequest,
-        body: Body,
+        (body, socket): (Body, Option<Body>),
         span: Span,
     ) -> Result<Response<Body>, WorkerError> {
         let code = match self.deployed() {
@@ -181,7 +182,7 @@ impl Worker {
         let number = EventId::new(self.pool.events.fetch_add(1, Ordering::Relaxed) + 1);
         let (answer, answered) = oneshot::channel();
         let place = event::Place::take(&thread.load, &self.pool.idle);
-        let event = NewEvent { code, number, request, body, span, answer, place };
+        let event = NewEvent { code, number, request, body, socket, span, answer, place };
         let caller = Caller::new(thread.post.clone(), number);
         thread.post.send(Message::Begin(Box::new(event)));
         match tokio::time::timeout(self.pool.options.request_timeout, answered).await {

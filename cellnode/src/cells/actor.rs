@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use holdfast_core::gate::GateEvent;
+use holdfast_js::{SocketEvent, SocketId};
 use holdfast_rpc::CallError;
 use holdfast_sql::{Engine, EngineOptions};
 use holdfast_telemetry::metrics;
@@ -58,6 +59,10 @@ pub(super) enum Input {
     Cancel(EventId),
     /// Of the cell's alarm.
     Alarm(Box<AlarmInput>),
+    /// Something came for a socket.
+    Socket(SocketId, SocketEvent),
+    /// What is deployed has changed.
+    Deployed,
 }
 
 /// A resident cell's engine and handler.
@@ -71,8 +76,9 @@ pub(super) struct Actor {
     queue: VecDeque<Input>,
     /// Events that wait for another caller's transaction to end.
     blocked: VecDeque<Box<Event>>,
-    /// Answers that wait for the WAL to be captured. Bounded by the operations that may be under way.
-    held: VecDeque<(OpId, OpAnswer)>,
+    /// Answers, and messages of sockets, that wait for the WAL to be captured. Bounded by the operations that may be under way
+    /// and the sockets that are open: each of them tells one thing at a time.
+    held: VecDeque<Input>,
     open: OpenEvents,
     operations: Operations,
     /// The turn that runs; kept for its memory.
@@ -164,6 +170,11 @@ impl Actor {
                 self.on_alarm(*input);
                 self.run_blocked();
             }
+            Some(Input::Socket(socket, event)) => {
+                self.socket(socket, event);
+                self.run_blocked();
+            }
+            Some(Input::Deployed) => self.deployed(),
             None => {}
         }
         self.settle_runs();
@@ -281,8 +292,10 @@ impl Actor {
 
     fn run_blocked(&mut self) {
         for _ in 0..self.held.len() {
-            if let Some((op, answer)) = self.held.pop_front() {
-                self.complete(op, answer);
+            match self.held.pop_front() {
+                Some(Input::Completed(op, answer)) => self.complete(op, answer),
+                Some(Input::Socket(socket, event)) => self.socket(socket, event),
+                Some(Input::Event(_) | Input::Cancel(_) | Input::Alarm(_) | Input::Deployed) | None => {}
             }
         }
         // Each is tried once; those that still wait go back to the end in order.

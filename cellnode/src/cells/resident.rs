@@ -83,6 +83,7 @@ pub(crate) struct Resident {
     waiting: AtomicUsize,
     queued: AtomicUsize,
     open: AtomicUsize,
+    sockets: AtomicUsize,
     failed: AtomicBool,
     position: AtomicU64,
     last_event_ms: AtomicU64,
@@ -116,6 +117,7 @@ impl Resident {
             waiting: AtomicUsize::new(0),
             queued: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
+            sockets: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
             position: AtomicU64::new(restored.get()),
             last_event_ms: AtomicU64::new(0),
@@ -151,14 +153,24 @@ impl Resident {
         self.open.store(events, Ordering::Relaxed);
     }
 
-    /// Whether an event is under way between turns.
+    /// Sockets that are open now.
+    pub(super) fn note_sockets(&self, sockets: usize) {
+        self.sockets.store(sockets, Ordering::Relaxed);
+    }
+
+    /// Whether an event is under way between turns, or a socket is open.
     pub(crate) fn has_open_events(&self) -> bool {
-        self.open.load(Ordering::Relaxed) > 0
+        self.open.load(Ordering::Relaxed) > 0 || self.sockets.load(Ordering::Relaxed) > 0
     }
 
     /// Whether the gate has failed: this residency is over.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
+    }
+
+    /// Has the cell told that something else is deployed.
+    pub(crate) fn tell_deployed(self: &Arc<Self>) {
+        self.send(Job::Deployed(Arc::clone(self)));
     }
 
     /// Puts a job into the queue of the cell's thread.

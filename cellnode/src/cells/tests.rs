@@ -2,6 +2,7 @@
 
 mod alarms;
 mod js;
+mod sockets;
 mod support;
 
 use std::time::Duration;

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel}
 use std::time::Duration;
 
 use holdfast_core::gate::{FailCause, GateEvent};
+use holdfast_js::{SocketEvent, SocketId};
 use holdfast_rpc::deliver;
 use holdfast_telemetry::metrics;
 use holdfast_types::{CellName, Millis, Txid};
@@ -44,6 +45,10 @@ pub(crate) enum Job {
     Cancel(Arc<Resident>, EventId),
     /// Of the cell's alarm.
     Alarm(Arc<Resident>, AlarmInput),
+    /// Something came for a socket.
+    Socket(Arc<Resident>, SocketId, SocketEvent),
+    /// What is deployed has changed.
+    Deployed(Arc<Resident>),
     /// Capture what is committed.
     Capture(Arc<Resident>),
     /// Take no more events, and say when everything committed is covered.
@@ -229,6 +234,10 @@ impl Worker {
             }
             Job::Cancel(resident, event) => drop(self.enqueue(&resident, Input::Cancel(event))),
             Job::Alarm(resident, input) => drop(self.enqueue(&resident, Input::Alarm(Box::new(input)))),
+            Job::Socket(resident, socket, event) => {
+                drop(self.enqueue(&resident, Input::Socket(socket, event)));
+            }
+            Job::Deployed(resident) => drop(self.enqueue(&resident, Input::Deployed)),
             Job::Capture(resident) => match self.actors.get_mut(&key(&resident)) {
                 Some(actor) => {
                     actor.capture();

@@ -78,6 +78,8 @@ struct State {
     early: BTreeMap<u64, (Content, Option<OnTaken>)>,
     chunks: VecDeque<Bytes>,
     buffered: usize,
+    /// Bytes that the reader has taken.
+    taken: u64,
     /// Writes that wait for the reader.
     waiting: VecDeque<OnTaken>,
     /// What comes after the chunks.
@@ -97,6 +99,7 @@ fn lock(shared: &Shared) -> MutexGuard<'_, State> {
 pub(crate) struct OutgoingBody {
     shared: Shared,
     made: u64,
+    made_bytes: u64,
     is_ended: bool,
 }
 
@@ -111,11 +114,17 @@ impl OutgoingBody {
     pub(crate) fn new() -> (Self, OutgoingReader) {
         let shared = Shared::default();
         let reader = OutgoingReader { shared: Arc::clone(&shared), on_abandoned: None };
-        (Self { shared, made: 0, is_ended: false }, reader)
+        (Self { shared, made: 0, made_bytes: 0, is_ended: false }, reader)
+    }
+
+    /// Bytes that were made and that the reader has not taken, those that wait at the gate among them.
+    pub(crate) fn backlog(&self) -> u64 {
+        self.made_bytes - lock(&self.shared).taken
     }
 
     /// The next piece.
     pub(crate) fn chunk(&mut self, chunk: Bytes) -> Piece {
+        self.made_bytes += chunk.len() as u64;
         self.piece(Content::Chunk(chunk))
     }
 
@@ -272,6 +281,7 @@ impl http_body::Body for OutgoingReader {
         let mut state = lock(&self.shared);
         if let Some(chunk) = state.chunks.pop_front() {
             state.buffered -= chunk.len();
+            state.taken += chunk.len() as u64;
             let taken = if state.buffered <= BUFFERED_MAX {
                 std::mem::take(&mut state.waiting)
             } else {

@@ -5,6 +5,7 @@ mod bodies;
 mod convert;
 mod effects;
 mod object;
+mod sockets;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub(crate) struct Applications {
     pub(crate) outbound: Outbound,
     /// Of each isolate.
     pub(crate) limits: Limits,
+    /// Silence after which an isolate leaves memory, in milliseconds.
+    pub(crate) idle_ms: u64,
 }
 
 impl Applications {

@@ -55,6 +55,8 @@ pub(crate) struct ObjectRequest {
     pub(crate) request: http::Request<Body>,
     /// The method; none: `fetch`.
     pub(crate) method: Option<String>,
+    /// Whether it asks for a socket.
+    pub(crate) is_socket: bool,
 }
 
 /// The answer to a request.
@@ -148,10 +150,11 @@ async fn fetch(request: ServerRequest) -> Result<OpAnswer, JsError> {
 }
 
 async fn call_object(call: ObjectRequest) -> Result<OpAnswer, JsError> {
-    let ObjectRequest { outbound, target, request, method } = call;
+    let ObjectRequest { outbound, target, request, method, is_socket } = call;
     let url = request.uri().to_string();
     let is_fetch = method.is_none();
-    let reply = outbound.call_object(target, request, method, Instant::now() + OBJECT_TIMEOUT).await?;
+    let reply =
+        outbound.call_object(target, request, (method, is_socket), Instant::now() + OBJECT_TIMEOUT).await?;
     if !is_fetch {
         return Ok(OpAnswer::Returned(reply.into_result().await?));
     }

@@ -6,12 +6,14 @@ use holdfast_types::{AlarmTime, Millis};
 
 mod error;
 mod http;
+mod socket;
 
 pub use error::{BrokenCause, JsError, StartError};
 pub use http::{
     IncomingBody, IncomingRequest, IncomingResponse, OutgoingBody, OutgoingRequest, OutgoingResponse,
     Redirect,
 };
+pub use socket::{SocketAction, SocketEnd, SocketEvent, SocketId, SocketMessage};
 
 macro_rules! id {
     ($(#[$doc:meta])* $type:ident) => {
@@ -79,6 +81,13 @@ pub enum EventCall {
         scheduled: AlarmTime,
         /// Runs of it that did not succeed.
         retry_count: u32,
+    },
+    /// What came to a hibernatable socket of the object. It is not answered.
+    Socket {
+        /// Which.
+        socket: SocketId,
+        /// What.
+        event: SocketEvent,
     },
 }
 
@@ -227,6 +236,13 @@ pub enum Effect {
         body: OutgoingBodyId,
         /// Why.
         error: JsError,
+    },
+    /// Something is done with a socket.
+    Socket {
+        /// Which.
+        socket: SocketId,
+        /// What.
+        action: SocketAction,
     },
     /// Nobody reads the rest of a body.
     CancelBody {

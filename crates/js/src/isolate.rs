@@ -8,7 +8,10 @@ use holdfast_types::Millis;
 use rquickjs::{Context, Runtime};
 
 use crate::application::Application;
-use crate::effect::{BrokenCause, Ending, EventCall, EventId, Now, OpAnswer, OpId, StartError, Turn};
+use crate::effect::{
+    BrokenCause, Ending, EventCall, EventId, Now, OpAnswer, OpId, SocketEvent, SocketId, StartError, Turn,
+};
+use crate::web::sockets;
 
 pub(crate) mod budget;
 pub(crate) mod console;
@@ -77,10 +80,21 @@ impl Isolate {
         })
     }
 
-    /// Whether nothing is under way: no event, no timer, no operation.
+    /// Whether nothing is under way: no event, no timer, no operation, no socket of `accept()`.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.host.has_no_event() && self.next_deadline().is_none() && self.host.ops.borrow().is_empty()
+        self.host.has_no_event()
+            && self.host.has_no_socket()
+            && self.next_deadline().is_none()
+            && self.host.ops.borrow().is_empty()
+    }
+
+    /// Tells what came for a socket that was accepted by `accept()`.
+    pub fn socket_event(&mut self, now: Now, socket: SocketId, event: SocketEvent) -> Turn {
+        self.turn(now, |ctx, jobs| {
+            sockets::receive(ctx, socket, event)?;
+            jobs.run(ctx)
+        })
     }
 
     /// Fires the timers that are due.
@@ -116,6 +130,11 @@ impl Isolate {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
         self.host.timers.borrow().next_deadline()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn kind(&self) -> &IsolateKind {
+        &self.host.kind
     }
 
     /// Bytes that the heap has allocated. Walks the heap: not for every turn.

@@ -50,6 +50,7 @@ static PARTS: &[&Part] = &[
     &web::http::REQUEST,
     &web::http::RESPONSE,
     &web::fetch::PART,
+    &web::sockets::PART,
     &clone::PART,
 ];
 /// Parts without globals that other parts ask for with `internals.load`.

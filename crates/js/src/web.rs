@@ -11,6 +11,7 @@ pub(crate) mod environment;
 pub(crate) mod fetch;
 pub(crate) mod http;
 mod multipart;
+pub(crate) mod sockets;
 pub(crate) mod streams;
 pub(crate) mod url;
 pub(crate) mod url_pattern;

@@ -68,7 +68,8 @@ pub fn incoming_response(parts: &response::Parts, url: String, redirected: bool)
     fields::strip_hop_by_hop(&mut headers);
     fields::strip_ours(&mut headers);
     let body = IncomingBody::None;
-    IncomingResponse { status: parts.status.as_u16(), status_text, headers, body, url, redirected }
+    let status = parts.status.as_u16();
+    IncomingResponse { status, status_text, headers, body, url, redirected, is_socket: false }
 }
 
 /// The answer of an isolate to whoever asked.
@@ -105,6 +106,7 @@ mod tests {
             headers: HeaderMap::new(),
             body: OutgoingBody::None,
             redirect: Redirect::Manual,
+            socket: None,
         };
         let made = outgoing_request(&request).unwrap();
         assert_eq!(made.uri().to_string(), "https://a.example:8443/x%2Fy?q=%20|^`");
@@ -136,6 +138,7 @@ mod tests {
             status_text: "Quite Fine".into(),
             headers: HeaderMap::new(),
             body: OutgoingBody::None,
+            socket: None,
         };
         let (parts, ()) = outgoing_response(&response).unwrap().into_parts();
         let seen = incoming_response(&parts, "http://x/".into(), true);

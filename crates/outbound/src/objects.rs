@@ -44,7 +44,8 @@ impl ObjectReply {
 
 impl Outbound {
     /// Calls an object: its method `method`, whose arguments in the clone format are the body, or else its `fetch`, which
-    /// sees the request's URL as it is. The call is over at the deadline. Dropping the future cancels it.
+    /// sees the request's URL as it is. With `is_socket` the request asks for a WebSocket, and where the answer has status 101
+    /// both bodies are its messages. The call is over at the deadline. Dropping the future cancels it.
     ///
     /// # Errors
     /// What the object threw (`remote`), or why it was not reached. `retryable` where the call certainly did not run.
@@ -52,13 +53,13 @@ impl Outbound {
         &self,
         target: ObjectTarget,
         request: Request<Body>,
-        method: Option<String>,
+        (method, is_socket): (Option<String>, bool),
         deadline: Instant,
     ) -> Result<ObjectReply, JsError> {
         let ObjectTarget { class, id, name } = target;
         let cell = CellName::new(&class, &id).map_err(|error| JsError::new(error.to_string()))?;
         let request = internal(request)?;
-        let object = ObjectCall { name, method };
+        let object = ObjectCall { name, method, is_socket };
         let call = CellCall { cell, access: Access::ReadWrite, request, object, deadline };
         let reply = self.inner.router.forward(call).await.map_err(not_answered)?;
         match reply.thrown {

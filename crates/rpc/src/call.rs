@@ -35,6 +35,9 @@ pub struct ObjectCall {
     /// The method to call, with the request's body as its arguments in the clone format; the answer's body is the result
     /// in the same format. None: the request is for the object's `fetch`.
     pub method: Option<String>,
+    /// A WebSocket is wanted: where the answer has status 101, both bodies are its messages, as [`crate::SocketReader`] reads
+    /// them. Any other answer is one without a socket.
+    pub is_socket: bool,
 }
 
 /// One request to a cell.

@@ -57,6 +57,7 @@ pub(crate) fn head_to_wire(
         headers: headers_to_wire(&parts.headers),
         object_name: object.name.clone(),
         rpc_method: object.method.clone(),
+        socket: object.is_socket,
     }
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn head_to_wire(
 pub(crate) type Head = (CellName, Access, ObjectCall, http::Request<()>);
 
 pub(crate) fn head_from_wire(head: Option<proto::CallHead>) -> Result<Head, WireError> {
-    let proto::CallHead { cell, access, method, path, headers, object_name, rpc_method } =
+    let proto::CallHead { cell, access, method, path, headers, object_name, rpc_method, socket } =
         head.ok_or_else(|| bad("head", "it is missing"))?;
     let cell = CellName::parse(&cell).map_err(|e| bad("cell", e))?;
     let access = match proto::Access::try_from(access) {
@@ -76,7 +77,7 @@ pub(crate) fn head_from_wire(head: Option<proto::CallHead>) -> Result<Head, Wire
     *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|e| bad("method", e))?;
     *request.uri_mut() = Uri::try_from(path).map_err(|e| bad("path", e))?;
     *request.headers_mut() = headers_from_wire(headers)?;
-    Ok((cell, access, ObjectCall { name: object_name, method: rpc_method }, request))
+    Ok((cell, access, ObjectCall { name: object_name, method: rpc_method, is_socket: socket }, request))
 }
 
 pub(crate) fn reply_from_wire(
@@ -267,7 +268,7 @@ mod tests {
         request.headers_mut().append("x-a", HeaderValue::from_bytes(b"\xff\x80").unwrap());
         request.headers_mut().append("x-a", HeaderValue::from_static("2"));
         let (parts, ()) = request.into_parts();
-        let object = ObjectCall { name: Some("ü".into()), method: Some(String::new()) };
+        let object = ObjectCall { name: Some("ü".into()), method: Some(String::new()), is_socket: true };
         let wire = head_to_wire(&cell, Access::ReadOnly, &object, &parts);
         let (cell_back, access, object_back, request) = head_from_wire(Some(wire)).unwrap();
         assert_eq!((cell_back, access, object_back), (cell, Access::ReadOnly, object));
@@ -286,6 +287,7 @@ mod tests {
             headers: vec![],
             object_name: None,
             rpc_method: None,
+            socket: false,
         };
         assert!(head_from_wire(Some(good.clone())).is_ok());
         let field = |head| head_from_wire(head).unwrap_err().field;

@@ -13,6 +13,7 @@ pub mod limits;
 mod ping;
 mod proto;
 mod server;
+mod socket;
 pub mod tokens;
 
 #[cfg(test)]
@@ -34,3 +35,7 @@ pub use client::{
 pub use host::{CellHost, CellPage, CellSummary, NodeDescription};
 pub use identity::{Caller, ProcessIdentity, Role};
 pub use server::{ServeError, deliver, serve, serve_follower};
+pub use socket::{
+    LateBody, NO_CODE, SOCKET_MESSAGE_LEN_MAX, SocketFrame, SocketReader, SocketWriter, late_body,
+    socket_pipe,
+};

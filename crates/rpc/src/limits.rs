@@ -21,8 +21,11 @@ pub(crate) const ACCEPTED_MAX: usize = 64;
 pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// A peer that does not answer a ping for this long is gone.
 pub(crate) const PING_TIMEOUT: Duration = Duration::from_secs(5);
-/// Requests at a time on one connection.
+/// Requests at a time on one connection between a session and a follower.
 pub(crate) const STREAMS_MAX: u32 = 1024;
+/// Requests and WebSockets at a time on one connection to a node. Requests are bounded by the node before that; all the
+/// sockets of one ingress share one connection.
+pub(crate) const NODE_STREAMS_MAX: u32 = 65_536;
 /// Requests at a time on a connection whose server has not said how many it takes.
 pub(crate) const STREAMS_BEFORE_SETTINGS: usize = 100;
 /// Largest headers of one request, in bytes: those of users travel in the message.
@@ -31,6 +34,13 @@ pub(crate) const HEADERS_LEN_MAX: u32 = 16 * 1024;
 pub(crate) const STREAM_WINDOW_LEN: u32 = 1024 * 1024;
 /// Bytes that a peer may send ahead on one connection.
 pub(crate) const CONNECTION_WINDOW_LEN: u32 = 8 * 1024 * 1024;
+/// The same for what comes to a node: as many slow handlers as this holds streams must not hold up the others' messages.
+pub(crate) const NODE_WINDOW_LEN: u32 = 64 * 1024 * 1024;
+/// Bytes that a node may send ahead on one WebSocket.
+pub(crate) const SOCKET_WINDOW_LEN: u32 = 64 * 1024;
+/// Bytes that a node may send ahead on all WebSockets of one connection: never what holds one back, so that a client that
+/// takes nothing holds up no other.
+pub(crate) const SOCKETS_WINDOW_LEN: u32 = 0x7fff_ffff;
 /// A channel that nobody used for this long is dropped.
 pub(crate) const CHANNEL_IDLE_MAX: Duration = Duration::from_secs(120);
 /// Channels at a time; the least recently used goes first.

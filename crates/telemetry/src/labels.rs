@@ -47,6 +47,18 @@ label! {
     }
 }
 
+label! {
+    /// Which way a message of a WebSocket goes.
+    SocketDirection("direction") {
+        /// To the object.
+        In = "in",
+        /// From the object.
+        Out = "out",
+        /// Back, by the answer that the object has left.
+        Automatic = "automatic",
+    }
+}
+
 impl From<http::StatusCode> for StatusClass {
     fn from(status: http::StatusCode) -> Self {
         match status.as_u16() {

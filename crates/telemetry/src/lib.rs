@@ -17,9 +17,9 @@ pub use admin::{Readiness, serve_admin};
 pub use labels::{
     ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, HintResult, Label, LeaseWriteOutcome,
     LookupResult, Outcome, ProofKind, ProofOutcome, RecoveryResult, RenewalOutcome, RequestOutcome,
-    RestoreSource, Stage, StatusClass, WorkerOutcome,
+    RestoreSource, SocketDirection, Stage, StatusClass, WorkerOutcome,
 };
 pub use metered_bucket::MeteredBucket;
-pub use metrics::{InFlight, Metrics, WakerLevels, metrics};
+pub use metrics::{InFlight, Metrics, OpenSocket, WakerLevels, metrics};
 pub use pipeline::render_prometheus;
 pub use start::{LogFormat, Telemetry, TelemetryError, TelemetryOptions, init};

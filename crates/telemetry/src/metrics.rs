@@ -13,7 +13,7 @@ use opentelemetry::metrics::{
 use crate::labels::{
     ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, HintResult, Label, LeaseWriteOutcome,
     LookupResult, Outcome, ProofKind, ProofOutcome, RecoveryResult, RenewalOutcome, RequestOutcome,
-    RestoreSource, Stage, StatusClass, WorkerOutcome,
+    RestoreSource, SocketDirection, Stage, StatusClass, WorkerOutcome,
 };
 use crate::names::{self, Kind, Metric};
 use crate::pipeline;
@@ -29,6 +29,9 @@ pub struct Metrics {
     ingress_requests: Counters2<StatusClass, RequestOutcome>,
     ingress_duration: Histograms<StatusClass>,
     ingress_in_flight: BoundUpDownCounter<i64>,
+    sockets: BoundUpDownCounter<i64>,
+    sockets_closed: Counter<u64>,
+    socket_messages: Counters<SocketDirection>,
     worker_events: Counters<WorkerOutcome>,
     worker_turn: BoundHistogram<f64>,
     worker_isolates: BoundUpDownCounter<i64>,
@@ -52,6 +55,9 @@ pub struct Metrics {
     lease_renewals: Counters<RenewalOutcome>,
     lease_authority: Gauge<f64>,
     self_fences: Counter<u64>,
+    cell_sockets: BoundUpDownCounter<i64>,
+    cell_sockets_hibernated: BoundUpDownCounter<i64>,
+    cell_socket_messages: Counters<SocketDirection>,
     cell_isolates: BoundUpDownCounter<i64>,
     cell_isolate_starts: Counters<Outcome>,
     cell_isolate_resets: Counter<u64>,
@@ -97,6 +103,9 @@ impl Metrics {
             ingress_requests: Counters2::new(meter, &names::INGRESS_REQUESTS),
             ingress_duration: Histograms::new(meter, &names::INGRESS_DURATION),
             ingress_in_flight: level(&names::INGRESS_IN_FLIGHT),
+            sockets: level(&names::INGRESS_SOCKETS),
+            sockets_closed: counter(meter, &names::INGRESS_SOCKETS_CLOSED),
+            socket_messages: Counters::new(meter, &names::INGRESS_SOCKET_MESSAGES),
             worker_events: Counters::new(meter, &names::WORKER_EVENTS),
             worker_turn: spread(&names::WORKER_TURN),
             worker_isolates: level(&names::WORKER_ISOLATES),
@@ -120,6 +129,9 @@ impl Metrics {
             lease_renewals: Counters::new(meter, &names::LEASE_RENEWALS),
             lease_authority: gauge(meter, &names::LEASE_AUTHORITY),
             self_fences: counter(meter, &names::SELF_FENCES),
+            cell_sockets: level(&names::CELL_SOCKETS),
+            cell_sockets_hibernated: level(&names::CELL_SOCKETS_HIBERNATED),
+            cell_socket_messages: Counters::new(meter, &names::CELL_SOCKET_MESSAGES),
             cell_isolates: level(&names::CELL_ISOLATES),
             cell_isolate_starts: Counters::new(meter, &names::CELL_ISOLATE_STARTS),
             cell_isolate_resets: counter(meter, &names::CELL_ISOLATE_RESETS),
@@ -155,6 +167,32 @@ impl Metrics {
             bucket_operations: Counters2::new(meter, &names::BUCKET_OPERATIONS),
             bucket_duration: Histograms2::new(meter, &names::BUCKET_DURATION),
         }
+    }
+
+    /// A WebSocket of a client is open until what this gives is dropped.
+    #[must_use]
+    pub fn socket_opened(&'static self) -> OpenSocket {
+        OpenSocket { _open: InFlight::new(&self.sockets), closed: &self.sockets_closed }
+    }
+
+    /// A message of a WebSocket passed the edge.
+    pub fn socket_message(&self, direction: SocketDirection) {
+        self.socket_messages.of(direction).add(1);
+    }
+
+    /// WebSockets were taken by objects, or have left them.
+    pub fn cell_sockets_changed(&self, delta: i64) {
+        self.cell_sockets.add(delta);
+    }
+
+    /// WebSockets of objects have no isolate any more, or have one again.
+    pub fn cell_sockets_hibernated_changed(&self, delta: i64) {
+        self.cell_sockets_hibernated.add(delta);
+    }
+
+    /// A message reached an object, left it, or was answered for it.
+    pub fn cell_socket_message(&self, direction: SocketDirection) {
+        self.cell_socket_messages.of(direction).add(1);
     }
 
     /// An event of the Worker has ended.
@@ -507,6 +545,25 @@ impl InFlight {
     fn new(counter: &'static BoundUpDownCounter<i64>) -> Self {
         counter.add(1);
         Self(counter)
+    }
+}
+
+/// A WebSocket that is open.
+pub struct OpenSocket {
+    _open: InFlight,
+    closed: &'static Counter<u64>,
+}
+
+impl OpenSocket {
+    /// It ended by this.
+    pub fn closed(self, cause: &'static str) {
+        self.closed.add(1, &[KeyValue::new("cause", cause)]);
+    }
+}
+
+impl std::fmt::Debug for OpenSocket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenSocket").finish_non_exhaustive()
     }
 }
 

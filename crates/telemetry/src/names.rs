@@ -73,6 +73,12 @@ metrics! {
         "From the request's head to the end of its response, at the public edge.";
     INGRESS_IN_FLIGHT: Kind::UpDown, "holdfast.ingress.requests.in_flight.count", "{request}", [],
         "Requests now inside the public edge.";
+    INGRESS_SOCKETS: Kind::UpDown, "holdfast.ingress.sockets.count", "{socket}", [],
+        "WebSockets of clients that are open at the public edge.";
+    INGRESS_SOCKETS_CLOSED: Kind::Counter, "holdfast.ingress.sockets.closed.count", "{socket}", ["cause"],
+        "WebSockets that ended: client, object, restart (their object moved or was restarted), lost (their client broke off), invalid, drain.";
+    INGRESS_SOCKET_MESSAGES: Kind::Counter, "holdfast.ingress.sockets.messages.count", "{message}", ["direction"],
+        "Messages of WebSockets, in from clients and out to them.";
     WORKER_EVENTS: Kind::Counter, "holdfast.ingress.worker.events.count", "{event}", ["outcome"],
         "Events of the application's Worker, by what came of them.";
     WORKER_TURN: Kind::Histogram(WAIT_SECONDS), "holdfast.ingress.worker.turns.seconds", "s", [],
@@ -131,6 +137,12 @@ metrics! {
         "Cells owned by this process.";
     CELLS_RESIDENT: Kind::UpDown, "holdfast.cellnode.cells.resident.count", "{cell}", [],
         "Cells with an open database.";
+    CELL_SOCKETS: Kind::UpDown, "holdfast.cellnode.sockets.count", "{socket}", [],
+        "WebSockets that objects hold.";
+    CELL_SOCKETS_HIBERNATED: Kind::UpDown, "holdfast.cellnode.sockets.hibernated.count", "{socket}", [],
+        "Those whose object has no isolate in memory.";
+    CELL_SOCKET_MESSAGES: Kind::Counter, "holdfast.cellnode.sockets.messages.count", "{message}", ["direction"],
+        "Messages of WebSockets: in to objects, out from them, and answered for them without waking them.";
     CELL_ISOLATES: Kind::UpDown, "holdfast.cellnode.isolates.count", "{isolate}", [],
         "Durable Objects with an isolate in memory; the others have only their database.";
     CELL_ISOLATE_STARTS: Kind::Counter, "holdfast.cellnode.isolates.starts.count", "{start}", ["outcome"],

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use holdfast_js::EventId;
-use holdfast_rpc::BodyError;
+use holdfast_rpc::{Body, BodyError};
 use http_body::Frame;
 use tokio::sync::mpsc;
 
@@ -19,6 +19,8 @@ pub(super) enum Outgoing {
     Whole(Bytes),
     /// In pieces.
     Stream(Download),
+    /// Messages of a socket; their reader's going away is told by the socket itself.
+    Socket(Body),
 }
 
 /// How a body ended. Without one it broke.

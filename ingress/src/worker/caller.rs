@@ -37,6 +37,10 @@ impl Caller {
                 self.end();
                 whole_body(bytes)
             }
+            Outgoing::Socket(body) => {
+                self.end();
+                body
+            }
             Outgoing::Stream(download) => Attended { download, caller: self }.boxed_unsync(),
         })
     }

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use holdfast_rpc::Body;
 use holdfast_telemetry::WorkerOutcome;
 use holdfast_types::Millis;
 use http::Response;
@@ -38,6 +39,8 @@ impl Drop for Place {
 pub(super) struct Event {
     answer: Option<oneshot::Sender<Result<Response<Outgoing>, WorkerError>>>,
     pub(super) span: Span,
+    /// What the client sends on the socket that it asks for, until it is given one.
+    pub(super) socket: Option<Body>,
     /// What the caller's `traceparent` says, where it says it.
     traceparent: Option<String>,
     trace: OnceCell<String>,
@@ -57,6 +60,7 @@ impl Event {
         Self {
             answer: Some(answer),
             span,
+            socket: None,
             traceparent,
             trace: OnceCell::new(),
             over_at: None,

@@ -6,7 +6,8 @@ use std::sync::mpsc::Sender;
 
 use bytes::Bytes;
 use holdfast_js::{
-    Application, EventId, IncomingBodyId, IncomingRequest, IncomingResponse, JsError, OpId, StartError,
+    Application, EventId, IncomingBodyId, IncomingRequest, IncomingResponse, JsError, OpId, SocketEvent,
+    SocketId, StartError,
 };
 use holdfast_rpc::Body;
 use http::Response;
@@ -23,6 +24,8 @@ pub(super) struct NewEvent {
     pub(super) number: EventId,
     pub(super) request: IncomingRequest,
     pub(super) body: Body,
+    /// What the client sends on the socket that it asks for.
+    pub(super) socket: Option<Body>,
     pub(super) span: Span,
     pub(super) answer: oneshot::Sender<Result<Response<Outgoing>, WorkerError>>,
     pub(super) place: Place,
@@ -62,6 +65,15 @@ pub(super) enum Message {
         op: OpId,
         /// How.
         outcome: Outcome,
+    },
+    /// Something came for a socket.
+    Socket {
+        /// The isolate.
+        slot: u64,
+        /// Which.
+        socket: SocketId,
+        /// What.
+        event: SocketEvent,
     },
     /// Nobody waits for the event's answer, or the rest of it, any more.
     Gone(EventId),

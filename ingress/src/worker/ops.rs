@@ -43,7 +43,9 @@ pub(super) async fn fetch_object(
     let call = async {
         let head = outgoing_request(&request)?;
         let deadline = Instant::now() + timeout;
-        let reply = outbound.call_object(target, head.map(|()| body), None, deadline).await?;
+        let reply = outbound
+            .call_object(target, head.map(|()| body), (None, request.socket.is_some()), deadline)
+            .await?;
         let (parts, body) = reply.response.into_parts();
         Ok(Outcome::Response(Box::new(incoming_response(&parts, request.url, false)), body))
     };
@@ -62,7 +64,7 @@ pub(super) async fn call_object(
         let mut request = Request::new(whole_body(args));
         *request.method_mut() = Method::POST;
         let deadline = Instant::now() + timeout;
-        let reply = outbound.call_object(target, request, Some(method), deadline).await?;
+        let reply = outbound.call_object(target, request, (Some(method), false), deadline).await?;
         Ok(Outcome::Returned(reply.into_result().await?))
     };
     call.await.into()

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use holdfast_js::{
     Application, BrokenCause, Effect, Ending, EventCall, EventId, IncomingBody, IncomingBodyId, Isolate,
-    IsolateKind, JsError, OpAnswer, OpId, OutgoingBody, OutgoingBodyId, OutgoingResponse, StartError, Turn,
-    TurnEnd,
+    IsolateKind, JsError, OpAnswer, OpId, OutgoingBody, OutgoingBodyId, OutgoingResponse, SocketId,
+    StartError, Turn, TurnEnd,
 };
 use holdfast_outbound::outgoing_response;
-use holdfast_rpc::Body;
+use holdfast_rpc::{Body, LateBody};
 use holdfast_telemetry::{WorkerOutcome, metrics};
 use holdfast_types::Millis;
 use http_body::Body as _;
@@ -22,6 +22,9 @@ use super::thread::{Clock, Thread};
 use super::{WorkerError, log};
 
 mod operations;
+mod sockets;
+
+use sockets::Socket;
 
 /// An operation that is under way.
 struct Running {
@@ -30,6 +33,8 @@ struct Running {
     event: Option<EventId>,
     /// The body that it reads, and has meanwhile.
     reads: Option<IncomingBodyId>,
+    /// The socket that it is to open.
+    opens: Option<(SocketId, LateBody)>,
 }
 
 /// A body that comes in.
@@ -50,6 +55,7 @@ pub(super) struct Slot {
     ops: HashMap<OpId, Running>,
     incoming: HashMap<IncomingBodyId, Upload>,
     outgoing: HashMap<OutgoingBodyId, Sink>,
+    sockets: HashMap<SocketId, Socket>,
     bodies: u64,
     thread: Thread,
 }
@@ -69,6 +75,7 @@ impl Slot {
             ops: HashMap::new(),
             incoming: HashMap::new(),
             outgoing: HashMap::new(),
+            sockets: HashMap::new(),
             bodies: 0,
             thread: thread.clone(),
         })
@@ -99,11 +106,13 @@ impl Slot {
 
     /// Begins an event.
     pub(super) fn begin(&mut self, event: NewEvent) -> Result<(), BrokenCause> {
-        let NewEvent { code: _, number, mut request, body, span, answer, place } = event;
+        let NewEvent { code: _, number, mut request, body, socket, span, answer, place } = event;
         let traceparent = request.headers.get("traceparent").and_then(|value| value.to_str().ok());
         let traceparent = traceparent.map(ToOwned::to_owned);
         request.body = self.receive(body, Some(number));
-        self.events.insert(number, Event::new(answer, span, traceparent, place));
+        let mut event = Event::new(answer, span, traceparent, place);
+        event.socket = socket;
+        self.events.insert(number, event);
         let turn = self.isolate.dispatch(self.clock().now(), number, EventCall::Fetch(request));
         self.apply(turn)
     }
@@ -113,7 +122,13 @@ impl Slot {
         let Some(running) = self.ops.remove(&op) else { return Ok(()) };
         let answer = match outcome {
             Outcome::Response(mut head, body) => {
-                head.body = self.receive(body, running.event);
+                match running.opens.filter(|_| head.status == 101) {
+                    Some((socket, uplink)) => {
+                        head.is_socket = true;
+                        self.sockets.insert(socket, Socket::opened(uplink, body, running.event));
+                    }
+                    None => head.body = self.receive(body, running.event),
+                }
                 OpAnswer::Response(*head)
             }
             Outcome::Returned(bytes) => OpAnswer::Returned(bytes),
@@ -207,6 +222,7 @@ impl Slot {
             Effect::EndBody { body } => self.end_body(body, Ok(())),
             Effect::AbortBody { body, error } => self.end_body(body, Err(error.to_string())),
             Effect::CancelBody { body } => self.cancel_body(body),
+            Effect::Socket { socket, action } => self.act(socket, action),
             Effect::Log { event, level, text } => {
                 let event = event.and_then(|event| self.events.get(&event));
                 log::line(self.code.version(), event, level, &text);
@@ -216,6 +232,10 @@ impl Slot {
 
     fn respond(&mut self, number: EventId, response: OutgoingResponse) {
         let head = outgoing_response(&response);
+        let head = match (head, response.socket) {
+            (Ok(head), Some(socket)) => return self.respond_socket(number, head, socket),
+            (head, _) => head,
+        };
         let body = self.send(response.body.clone(), Some(number));
         let is_out = match &response.body {
             OutgoingBody::Stream(id) => !self.outgoing.contains_key(id),
@@ -260,6 +280,7 @@ impl Slot {
             self.ending.remove(&(at, number));
         }
         self.incoming.retain(|_, upload| upload.event != Some(number));
+        self.sockets.retain(|_, socket| socket.event != Some(number));
         if !event.is_answered() {
             event.answer(Err(WorkerError::Ended), WorkerOutcome::Cancelled);
         }

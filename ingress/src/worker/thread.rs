@@ -149,6 +149,9 @@ impl Loop<'_> {
             Message::Done { slot, op, outcome } => {
                 self.in_slot(|candidate| candidate.number() == slot, |slot| slot.done(op, outcome));
             }
+            Message::Socket { slot, socket, event } => {
+                self.in_slot(|candidate| candidate.number() == slot, |slot| slot.socket_event(socket, event));
+            }
             Message::Gone(event) => {
                 self.in_slot(|slot| slot.has_event(event), |slot| slot.gone(event));
             }

@@ -10,10 +10,12 @@ import * as encoding from './encoding.js';
 import * as events from './events.js';
 import * as forms from './forms.js';
 import * as headers from './headers.js';
+import * as hibernation from './hibernation.js';
 import * as http from './http.js';
 import * as kv from './kv.js';
 import * as objects from './objects.js';
 import * as order from './order.js';
+import * as sockets from './sockets.js';
 import * as sql from './sql.js';
 import * as streams from './streams.js';
 import * as url from './url.js';
@@ -22,11 +24,12 @@ import { show } from './show.js';
 
 export { Alarming } from './alarming.js';
 export { Partner } from './partner.js';
+export { Room } from './room.js';
 
-const everywhere = { clone, compression, crypto, encoding, events, forms, headers, http, order, streams, url };
+const everywhere = { clone, compression, crypto, encoding, events, forms, headers, http, order, sockets, streams, url };
 const places = {
   worker: { ...everywhere, objects, worker },
-  object: { alarms, kv, objects, order, sql },
+  object: { alarms, hibernation, kv, objects, order, sql },
 };
 
 async function run(place, request, more) {

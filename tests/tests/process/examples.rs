@@ -15,6 +15,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 
+use crate::sockets::Socket;
 use crate::support::{SOON, fleet};
 
 /// A plain HTTP client of one ingress.
@@ -322,4 +323,54 @@ async fn reminders_are_delivered_when_they_are_due_and_over_the_death_of_every_n
         let (due, delivered) = (reminder["due"].as_f64().unwrap(), reminder["delivered"].as_f64().unwrap());
         assert!(delivered >= due.floor(), "{reminder} came early");
     }
+}
+
+/// Comes in to a room, and waits until it is told who is there.
+async fn visit(browser: &Browser, name: &str, there: &[&str]) -> Socket {
+    let mut socket = Socket::open_soon(browser.ingress, &format!("/rooms/lobby?name={name}")).await;
+    visitors(&mut socket, there).await;
+    socket
+}
+
+async fn told(socket: &mut Socket) -> Value {
+    serde_json::from_str(&socket.hear().await).unwrap()
+}
+
+/// Reads until it is told that these are there; lines that come before are skipped.
+async fn visitors(socket: &mut Socket, there: &[&str]) {
+    while told(socket).await != json!({ "type": "visitors", "names": there }) {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_chat_room_tells_everybody_and_forgets_nothing_that_anybody_has_seen() {
+    let mut cluster = fleet(2, 1).await;
+    let browser = Browser::of(&cluster);
+    deploy(&cluster, &example("chat")).await;
+    let page = browser.until("/", &[], 200).await;
+    assert!(page.text.contains("new WebSocket(") && page.header("content-type").starts_with("text/html"));
+    assert_eq!(browser.get("/rooms/lobby").await.status, 426);
+
+    let mut ada = visit(&browser, "Ada", &["Ada"]).await;
+    let mut bob = visit(&browser, "Bob", &["Ada", "Bob"]).await;
+    visitors(&mut ada, &["Ada", "Bob"]).await;
+    let line =
+        |id: u32, name: &str, text: &str| json!({ "type": "line", "id": id, "name": name, "text": text });
+    ada.say("hello").await;
+    bob.say("ping").await;
+    assert_eq!(told(&mut ada).await, line(1, "Ada", "hello"));
+    let mut heard = [bob.hear().await, bob.hear().await];
+    heard.sort();
+    assert_eq!(heard[0], "pong");
+    assert_eq!(serde_json::from_str::<Value>(&heard[1]).unwrap(), line(1, "Ada", "hello"));
+    bob.say(&"x".repeat(2_001)).await;
+    assert_eq!(bob.closed().await, Some(1008));
+    visitors(&mut ada, &["Ada"]).await;
+
+    power_cut(&mut cluster, &["n1", "n2"]).await;
+    assert_eq!(ada.closed().await, Some(1012));
+    let mut back = Socket::open_soon(browser.ingress, "/rooms/lobby?name=Ada").await;
+    assert_eq!(told(&mut back).await, line(1, "Ada", "hello"));
+    visitors(&mut back, &["Ada"]).await;
+    back.say("again").await;
+    assert_eq!(told(&mut back).await, line(2, "Ada", "again"));
 }

@@ -17,6 +17,7 @@ mod follower_acks;
 mod full_disk;
 mod lost_disks;
 mod restart_orders;
+mod sockets;
 mod start;
 mod store_faults;
 mod support;

@@ -119,9 +119,11 @@ impl Actor {
                     self.resident.dequeued();
                     event.refuse(gone(&self.resident.cell));
                 }
-                input @ (Input::Completed(..) | Input::Cancel(_) | Input::Alarm(_)) => {
-                    self.queue.push_back(input)
-                }
+                input @ (Input::Completed(..)
+                | Input::Cancel(_)
+                | Input::Alarm(_)
+                | Input::Socket(..)
+                | Input::Deployed) => self.queue.push_back(input),
             }
         }
         for event in self.blocked.drain(..) {

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use holdfast_core::gate::GateEvent;
-use holdfast_rpc::{CallError, ThrownError};
+use holdfast_js::{SocketEvent, SocketId};
+use holdfast_rpc::{CallError, SocketReader, ThrownError};
 use holdfast_types::{Position, Txid};
+use tokio::sync::mpsc;
 
 use super::super::event::ReplySender;
 use super::super::worker::Job;
 use super::super::{EventReply, Resident};
-use super::Actor;
+use super::{Actor, Input};
 use crate::clock;
-use crate::runtime::{Answer, Effect, EventId, OpAnswer, OpId, Operation, ReplyBody};
+use crate::runtime::{
+    Answer, Effect, EventId, OpAnswer, OpId, Operation, Piece, ReplyBody, Wanted, read_socket,
+};
 
 impl Actor {
     /// Whether the runtime may be told anything (INV-FENCE-1).
@@ -25,7 +29,7 @@ impl Actor {
             return;
         }
         if self.must_hold_for_checkpoint() {
-            return self.held.push_back((op, answer));
+            return self.held.push_back(Input::Completed(op, answer));
         }
         self.operations.ended(op);
         self.turn.now = clock::monotonic();
@@ -41,6 +45,28 @@ impl Actor {
         self.turn.now = clock::monotonic();
         self.runtime.cancel(event, &mut self.turn);
         self.end_turn();
+    }
+
+    /// Tells the runtime what came for a socket.
+    pub(super) fn socket(&mut self, socket: SocketId, event: SocketEvent) {
+        if !self.may_turn() {
+            return;
+        }
+        if self.must_hold_for_checkpoint() {
+            return self.held.push_back(Input::Socket(socket, event));
+        }
+        self.turn.now = clock::monotonic();
+        self.runtime.socket(socket, event, &mut self.turn);
+        self.end_turn();
+    }
+
+    /// Tells the runtime that something else is deployed.
+    pub(super) fn deployed(&mut self) {
+        if self.may_turn() {
+            self.turn.now = clock::monotonic();
+            self.runtime.deployed(&mut self.turn);
+            self.end_turn();
+        }
     }
 
     /// What the turn left behind. The ticket that covers everything it may reveal.
@@ -69,6 +95,7 @@ impl Actor {
             has_output |= self.execute(effect, ticket);
         }
         self.turn.effects = effects;
+        self.resident.note_sockets(self.runtime.sockets());
         if !has_output && self.engine.borrow().is_dirty() {
             // Nobody waits for what this turn wrote; it is captured and proved all the same, or the WAL would grow.
             self.resident.output(ticket, self.node.proof_deadline(), |_| {});
@@ -84,6 +111,14 @@ impl Actor {
             Effect::AlarmEnded { end } => {
                 self.alarm_ended(end);
                 false
+            }
+            Effect::Send { piece } => {
+                self.send_piece(piece, ticket);
+                true
+            }
+            Effect::Listen { socket, reader, wants } => {
+                self.listen(socket, (reader, wants), ticket);
+                true
             }
             Effect::Done { event } => {
                 self.open.done(event);
@@ -124,7 +159,7 @@ impl Actor {
         let position = Position { epoch: self.resident.epoch, txid: ticket };
         let len = match response.body() {
             ReplyBody::Whole(body) => body.len(),
-            ReplyBody::Stream(_) => 0,
+            ReplyBody::Stream(_) | ReplyBody::Joined(_) => 0,
         };
         let held = self.node.answers.hold(len);
         // The proof's time begins now: what the event waited for before is not the store's fault.
@@ -136,6 +171,34 @@ impl Actor {
             // The caller may have gone; what the event wrote stands all the same.
             let _ = reply.send(answer);
             drop(held);
+        });
+    }
+
+    /// Lets a piece enter its body once its ticket is proved.
+    fn send_piece(&self, piece: Piece, ticket: Txid) {
+        let held = self.node.answers.hold(piece.len());
+        self.resident.output(ticket, self.node.proof_deadline(), move |outcome| {
+            match outcome {
+                Ok(()) => piece.enter(Box::new(|_| {})),
+                Err(cause) => piece.fail(&cause.to_string()),
+            }
+            drop(held);
+        });
+    }
+
+    /// Has a socket read once what accepted it is proved.
+    fn listen(
+        &self,
+        socket: SocketId,
+        (reader, wants): (SocketReader, mpsc::Receiver<Wanted>),
+        ticket: Txid,
+    ) {
+        let (resident, runtime) = (Arc::clone(&self.resident), self.node.runtime.clone());
+        self.resident.output(ticket, self.node.proof_deadline(), move |outcome| {
+            if outcome.is_ok() {
+                let tell = move |event| resident.send(Job::Socket(Arc::clone(&resident), socket, event));
+                drop(runtime.spawn(read_socket(reader, wants, tell)));
+            }
         });
     }
 

@@ -63,10 +63,10 @@ const ROWS: &str = r"
 /// A bench whose cell is an object.
 pub(super) struct Js {
     pub(super) bench: Bench,
-    deploy: watch::Sender<Option<Arc<Application>>>,
+    pub(super) deploy: watch::Sender<Option<Arc<Application>>>,
 }
 
-fn application(source: &str, version: &str) -> Option<Arc<Application>> {
+pub(super) fn application(source: &str, version: &str) -> Option<Arc<Application>> {
     let module = ("main.js".to_owned(), SourceKind::EsModule, Bytes::copy_from_slice(source.as_bytes()));
     let application = Application::new(version, "main.js", [module])
         .unwrap()
@@ -88,12 +88,16 @@ impl Js {
     }
 
     pub(super) async fn limited(source: &str, limits: Limits) -> Self {
+        Self::idling(source, limits, 60_000).await
+    }
+
+    pub(super) async fn idling(source: &str, limits: Limits, idle_ms: u64) -> Self {
         let (deploy, running) = watch::channel(application(source, "v1"));
         let (_, log) = mpsc::unbounded_channel();
         let cell = format!("Rows:{}", id_from_name("Rows", "x"));
         let classes = |buckets: &Buckets, identity: &ProcessIdentity| {
             let outbound = outbound(buckets, identity);
-            Arc::new(Applications { running, outbound, limits }) as Arc<dyn Classes>
+            Arc::new(Applications { running, outbound, limits, idle_ms }) as Arc<dyn Classes>
         };
         Self { bench: Bench::of(&cell, classes, log, PATIENCE).await, deploy }
     }

@@ -115,8 +115,15 @@ impl Bench {
         method: &str,
         args: Body,
     ) -> Result<Reply, CallError> {
-        let object = ObjectCall { name: Some(name.to_owned()), method: Some(method.to_owned()) };
+        let object =
+            ObjectCall { name: Some(name.to_owned()), method: Some(method.to_owned()), is_socket: false };
         self.forward_for(path, args, object).await
+    }
+
+    /// Asks for a socket; `said` is what its client says.
+    pub(super) async fn open(&self, path: &str, said: Body) -> Result<Reply, CallError> {
+        let object = ObjectCall { is_socket: true, ..ObjectCall::default() };
+        self.forward_for(path, said, object).await
     }
 
     fn forward(&self, path: &str, body: Body) -> BoxFuture<'static, Result<Reply, CallError>> {
@@ -506,7 +513,7 @@ impl CellRuntime for Scripted {
                 self.start(Operation::Read(from.clone()), Wait::Echo { event, from, to }, turn);
             }
             "/named" => {
-                let ObjectCall { name, method } = &call.object;
+                let ObjectCall { name, method, is_socket: _ } = &call.object;
                 let text = format!("{} {}", name.as_deref().unwrap_or("-"), method.as_deref().unwrap_or("-"));
                 self.finish(event, response(ReplyBody::Whole(Bytes::from(text))), turn);
             }

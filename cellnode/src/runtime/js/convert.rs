@@ -7,6 +7,8 @@ use holdfast_js::{
 };
 use holdfast_outbound::{incoming_request, incoming_response, outgoing_response};
 use holdfast_rpc::ThrownError;
+use http::HeaderValue;
+use http::header::UPGRADE;
 
 use super::bodies::Bodies;
 use crate::runtime::{Answer, EventCall, EventId, OpAnswer, ReplyBody, RequestBody, ServerAnswer};
@@ -26,6 +28,9 @@ pub(super) fn incoming_call(call: &mut EventCall, bodies: &mut Bodies) -> JsCall
             let taken = http::Request::new(RequestBody::Whole(Bytes::new()));
             let (parts, _) = std::mem::replace(&mut call.request, taken).into_parts();
             let mut request = incoming_request(&parts, "http");
+            if call.object.is_socket {
+                request.headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+            }
             request.body = bodies.take_in(body);
             JsCall::Fetch(request)
         }

@@ -24,6 +24,10 @@ impl JsObject {
             JsEffect::Respond { event, response } => {
                 let event = event_of(event);
                 live.events.insert(event, true);
+                if let Some(end) = response.socket {
+                    self.answer_socket(event, &response, end, turn);
+                    return self.sockets.count(true);
+                }
                 let answer = response_answer(response, &mut live.bodies);
                 turn.effects.push(Effect::Answer { event, answer });
             }
@@ -49,10 +53,13 @@ impl JsObject {
             JsEffect::Done { event } => {
                 let event = event_of(event);
                 live.events.remove(&event);
+                self.sockets.done(event);
+                self.let_next_socket_go_on();
                 turn.effects.push(Effect::Done { event });
             }
             JsEffect::Start { op, op_call } => self.start_op(op, op_call, turn),
             JsEffect::Cancel { op } => {
+                self.sockets.not_opened(op);
                 if let Some(name) = live.names.remove(&op) {
                     live.ops.remove(&name);
                     turn.effects.push(Effect::Cancel { op: name });
@@ -67,6 +74,10 @@ impl JsObject {
                 self.send(piece, turn);
             }
             JsEffect::CancelBody { body } => live.bodies.cancel(body),
+            JsEffect::Socket { socket, action } => {
+                self.act(socket, action, turn);
+                self.sockets.count(true);
+            }
             JsEffect::Log { event: _, level, text } => self.log(level, &text),
         }
     }
@@ -91,7 +102,7 @@ impl JsObject {
 
     fn start_op(&mut self, op: JsOp, call: Op, turn: &mut Turn) {
         let name = self.name_op(Some(op));
-        match self.operation(call) {
+        match self.operation(op, call) {
             Ok(operation) => turn.effects.push(Effect::Start { op: name, operation }),
             Err(error) => {
                 // It is never sent, so its answer is there at once; told after this turn, like any other.
@@ -101,7 +112,7 @@ impl JsObject {
         }
     }
 
-    fn operation(&mut self, call: Op) -> Result<Operation, JsError> {
+    fn operation(&mut self, op: JsOp, call: Op) -> Result<Operation, JsError> {
         let live = self.live.as_mut().expect("an isolate that asks is there");
         let outbound = self.applications.outbound.clone();
         match call {
@@ -122,10 +133,15 @@ impl JsObject {
             }
             Op::CallObject { class, id, name, call } => {
                 let target = ObjectTarget { class, id, name };
+                let mut is_socket = false;
                 let (request, method) = match call {
                     OutgoingCall::Fetch(request) => {
                         let head = outgoing_request(&request)?;
-                        let body = live.bodies.request(request.body);
+                        let mut body = live.bodies.request(request.body);
+                        if let Some(socket) = request.socket {
+                            body = self.sockets.opening(op, socket);
+                            is_socket = true;
+                        }
                         (head.map(|()| body), None)
                     }
                     OutgoingCall::Rpc { method, args } => {
@@ -133,7 +149,8 @@ impl JsObject {
                         (http::Request::new(body), Some(method))
                     }
                 };
-                Ok(Operation::CallObject(Box::new(ObjectRequest { outbound, target, request, method })))
+                let call = ObjectRequest { outbound, target, request, method, is_socket };
+                Ok(Operation::CallObject(Box::new(call)))
             }
         }
     }

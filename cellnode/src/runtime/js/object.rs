@@ -2,11 +2,13 @@
 //! and when it has been idle. An isolate runs one version of the application from its first event to its last.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use holdfast_js::{
     Application, BrokenCause, Ending, EventCall as JsCall, EventId as JsEvent, Isolate, IsolateKind, JsError,
-    Now, Object, OpId as JsOp,
+    Now, Object, OpAnswer as JsAnswer, OpId as JsOp, SocketEvent, SocketId,
 };
 use holdfast_telemetry::{Outcome, metrics};
 use holdfast_types::{AlarmTime, CellName, Millis};
@@ -15,21 +17,20 @@ use super::Applications;
 use super::alarm::RunningAlarm;
 use super::bodies::Bodies;
 use super::convert::{failed, incoming_call, op_answer};
+use super::sockets::Sockets;
 use crate::clock;
 use crate::runtime::{
     AlarmBegun, AlarmEnd, Answer, Begun, CellRuntime, Effect, EventCall, EventId, OpAnswer, OpId, ReplyBody,
-    SharedEngine, Turn,
+    RequestBody, SharedEngine, Turn,
 };
 
-/// Silence after which an isolate leaves memory, in milliseconds. Its database stays.
-const IDLE_MS: u64 = 60_000;
 /// How long the events of a replaced version may go on while others wait for the new one, in milliseconds.
 const FINISH_MS: u64 = 30_000;
 
 /// An isolate with what of it is under way.
 pub(super) struct Live {
     pub(super) isolate: Isolate,
-    application: Arc<Application>,
+    pub(super) application: Arc<Application>,
     /// Events that are not done, and whether they are answered.
     pub(super) events: HashMap<EventId, IsAnswered>,
     pub(super) bodies: Bodies,
@@ -58,6 +59,7 @@ pub(super) struct JsObject {
     name: Option<String>,
     engine: SharedEngine,
     pub(super) live: Option<Live>,
+    pub(super) sockets: Sockets,
     /// Operations named so far: their names outlive isolates.
     pub(super) ops_made: u64,
     /// When events of a replaced version are broken off, once others wait.
@@ -76,6 +78,7 @@ impl JsObject {
             ops_made: 0,
             finish_until: None,
             alarm: None,
+            sockets: Sockets::default(),
         }
     }
 
@@ -84,6 +87,7 @@ impl JsObject {
         let Some(current) = self.applications.current() else {
             return Err(JsError::new("no application is deployed any more"));
         };
+        self.sockets.clear_of_other_version(Some(&current));
         if let Some(live) = &self.live {
             if Arc::ptr_eq(&live.application, &current) {
                 return Ok(true);
@@ -104,6 +108,7 @@ impl JsObject {
             id: self.cell.name().to_owned(),
             name: self.name.clone(),
             storage: self.engine.clone(),
+            sockets: Rc::clone(&self.sockets.kept),
         };
         let kind = IsolateKind::Object(object);
         let isolate = Isolate::new(&application, kind, self.applications.limits, clocks(now));
@@ -121,13 +126,14 @@ impl JsObject {
             ops: HashMap::new(),
             names: HashMap::new(),
             last_turn: now,
-            idle_check: now.plus(IDLE_MS),
+            idle_check: now.plus(self.applications.idle_ms),
         })
     }
 
     fn drop_isolate(&mut self) {
         self.live = None;
         self.finish_until = None;
+        self.sockets.isolate_gone();
     }
 
     /// Enters the isolate, and takes what it asks for to the cell.
@@ -150,6 +156,7 @@ impl JsObject {
             turn.effects.push(Effect::Done { event });
         }
         turn.effects.extend(live.ops.keys().map(|op| Effect::Cancel { op: *op }));
+        self.sockets.clear();
     }
 
     /// Tells why an isolate ended, and drops it.
@@ -168,12 +175,38 @@ impl JsObject {
     /// Drops an isolate that has had nothing to do for a while.
     fn look_idle(&mut self, now: Millis) {
         let Some(live) = self.live.as_mut().filter(|live| live.idle_check <= now) else { return };
-        let idle_at = live.last_turn.plus(IDLE_MS);
+        let idle_ms = self.applications.idle_ms;
+        let idle_at = live.last_turn.plus(idle_ms);
         if idle_at <= now && live.isolate.is_idle() {
             self.drop_isolate();
         } else {
-            live.idle_check = idle_at.max(now.plus(IDLE_MS / 10));
+            live.idle_check = idle_at.max(now.plus(idle_ms / 10));
         }
+    }
+}
+
+impl JsObject {
+    /// Takes the two ends of a socket out of the answer that opened it.
+    fn take_socket(&mut self, op: JsOp, answer: OpAnswer, is_socket: &mut bool) -> OpAnswer {
+        let OpAnswer::Response(mut answer) = answer else {
+            self.sockets.not_opened(op);
+            return answer;
+        };
+        let is_open = answer.head.status == http::StatusCode::SWITCHING_PROTOCOLS;
+        answer.body = match std::mem::replace(&mut answer.body, RequestBody::Whole(Bytes::new())) {
+            RequestBody::Stream(body) => match self.sockets.opened(op, is_open, body) {
+                Some(body) => RequestBody::Stream(body),
+                None => {
+                    *is_socket = true;
+                    RequestBody::Whole(Bytes::new())
+                }
+            },
+            whole => {
+                self.sockets.not_opened(op);
+                whole
+            }
+        };
+        OpAnswer::Response(answer)
     }
 }
 
@@ -196,11 +229,18 @@ impl CellRuntime for JsObject {
                 return Begun::Open;
             }
         }
+        if call.object.is_socket {
+            let body = std::mem::replace(call.request.body_mut(), RequestBody::Whole(Bytes::new()));
+            if let RequestBody::Stream(said) = body {
+                self.sockets.asked(event, said);
+            }
+        }
         self.enter(turn, |live, now| {
             live.events.insert(event, false);
             let call: JsCall = incoming_call(call, &mut live.bodies);
             live.isolate.dispatch(now, JsEvent::new(event.0), call)
         });
+        self.sockets.count(self.live.is_some());
         whole_reply(event, turn).map_or(Begun::Open, Begun::Reply)
     }
 
@@ -211,9 +251,14 @@ impl CellRuntime for JsObject {
     fn complete(&mut self, op: OpId, answer: OpAnswer, turn: &mut Turn) {
         // Nobody waits for the end of a body to be taken.
         let Some(js_op) = self.live.as_mut().and_then(|live| live.ops.remove(&op)) else { return };
+        let mut is_socket = false;
+        let answer = self.take_socket(js_op, answer, &mut is_socket);
         self.enter(turn, |live, now| {
             live.names.remove(&js_op);
-            let answer = op_answer(answer, &mut live.bodies);
+            let mut answer = op_answer(answer, &mut live.bodies);
+            if let JsAnswer::Response(response) = &mut answer {
+                response.is_socket = is_socket;
+            }
             live.isolate.complete(now, js_op, answer)
         });
     }
@@ -250,10 +295,26 @@ impl CellRuntime for JsObject {
             self.enter(turn, |live, now| live.isolate.wake(now));
         }
         self.look_idle(now);
+        self.sockets.count(self.live.is_some());
+    }
+
+    fn socket(&mut self, socket: SocketId, event: SocketEvent, turn: &mut Turn) {
+        self.on_socket(socket, event, turn);
+        self.sockets.count(self.live.is_some());
+    }
+
+    fn sockets(&self) -> usize {
+        self.sockets.len()
+    }
+
+    fn deployed(&mut self, _: &mut Turn) {
+        self.sockets.clear_of_other_version(self.applications.current().as_ref());
+        self.sockets.count(self.live.is_some());
     }
 
     fn stop(&mut self) {
         self.drop_isolate();
+        self.sockets.clear();
     }
 }
 

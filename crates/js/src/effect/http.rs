@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 
-use super::{IncomingBodyId, OutgoingBodyId};
+use super::{IncomingBodyId, OutgoingBodyId, SocketEnd, SocketId};
 
 /// A body that comes into an isolate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct IncomingRequest {
 /// The answer to a request of the isolate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IncomingResponse {
-    /// 200 to 999; 101 never.
+    /// 101, or 200 to 999.
     pub status: u16,
     /// The reason phrase, where the protocol has one.
     pub status_text: String,
@@ -57,6 +57,8 @@ pub struct IncomingResponse {
     pub url: String,
     /// Whether there were redirects.
     pub redirected: bool,
+    /// Whether the socket that the request asked for is open; the status is 101, and there is no body.
+    pub is_socket: bool,
 }
 
 /// How `fetch` treats a redirect.
@@ -83,12 +85,14 @@ pub struct OutgoingRequest {
     pub body: OutgoingBody,
     /// How to treat a redirect.
     pub redirect: Redirect,
+    /// The socket that an answer with status 101 opens, where the request asks for one.
+    pub socket: Option<SocketId>,
 }
 
 /// A response that answers an event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutgoingResponse {
-    /// 200 to 599.
+    /// 200 to 599; 101 with a socket.
     pub status: u16,
     /// The reason phrase; empty: the usual one of the status.
     pub status_text: String,
@@ -96,4 +100,6 @@ pub struct OutgoingResponse {
     pub headers: HeaderMap,
     /// Its body.
     pub body: OutgoingBody,
+    /// The socket whose other end the caller gets.
+    pub socket: Option<SocketEnd>,
 }

@@ -39,6 +39,12 @@ export default function (native, internals) {
     if (event.holds === 0) finish(event);
   }
 
+  /** Holds an event until what this gives is called. */
+  internals.holdEvent = event => {
+    hold(event);
+    return () => release(event);
+  };
+
   function finish(event) {
     if (!underWay.delete(event.number)) return;
     // A Durable Object goes on after its events; what a Worker leaves behind ends with its event.
@@ -241,10 +247,13 @@ export default function (native, internals) {
       throw error;
     }
   }
-  const stateMethodsMissing = ['acceptWebSocket', 'getWebSockets', 'setWebSocketAutoResponse', 'getWebSocketAutoResponse',
+  const socketMethods = ['acceptWebSocket', 'getWebSockets', 'setWebSocketAutoResponse', 'getWebSocketAutoResponse',
     'getWebSocketAutoResponseTimestamp', 'setHibernatableWebSocketEventTimeout', 'getHibernatableWebSocketEventTimeout', 'getTags'];
-  for (const name of stateMethodsMissing) {
-    internals.define(DurableObjectState.prototype, { [name]() { throw notYet(`ctx.${name}`); } });
+  for (const name of socketMethods) {
+    internals.define(DurableObjectState.prototype, { [name](...args) {
+      internals.load('sockets');
+      return internals.socketMethods[name](...args);
+    } });
   }
   internals.define(DurableObjectState.prototype, { [Symbol.toStringTag]: 'DurableObjectState' });
 
@@ -283,8 +292,25 @@ export default function (native, internals) {
     });
   }
 
-  function respond(event, response) {
-    const { status, statusText, headers, body } = internals.responseState(response);
+  const asksForSocket = ({ headers }) => {
+    internals.load('sockets');
+    return internals.wantsSocket(headers);
+  };
+
+  function respondSocket(event, call, { statusText, headers, webSocket }) {
+    if (!asksForSocket(call)) {
+      throw new TypeError('Worker tried to return WebSocket in a response to a request which did not contain the header "Upgrade: websocket".');
+    }
+    const flat = internals.flatHeaders(headers);
+    const { number, isOpened, connect } = internals.coupleSocket(webSocket);
+    native.respondSocket(event.number, statusText, flat, number, isOpened);
+    connect();
+  }
+
+  function respond(event, call, response) {
+    const state = internals.responseState(response);
+    if (state.webSocket !== null) return respondSocket(event, call, state);
+    const { status, statusText, headers, body } = state;
     if (status < 200) throw new TypeError(`A handler cannot answer with status ${status}.`);
     const flat = internals.flatHeaders(headers);
     hold(event);
@@ -297,7 +323,7 @@ export default function (native, internals) {
     const response = native.className === undefined
       ? await callWorkerFetch(event, 'default', request)
       : await checked(fetchOf(instance).call(instance, request));
-    respond(event, response);
+    respond(event, call, response);
   }
 
   async function answerMethod(event, { method, args }) {
@@ -314,12 +340,18 @@ export default function (native, internals) {
     await internals.runAlarm(event.number, instance, alarm);
   }
 
+  async function answerSocket(call) {
+    internals.load('sockets');
+    await internals.handleSocket(instance, call);
+  }
+
   /** Whether the object may set an alarm: its constructor may in any case. */
   internals.mayHaveAlarm = () => instance === undefined || typeof instance.alarm === 'function';
 
   async function answer(event, call) {
     try {
       if (call.alarm !== undefined) await answerAlarm(event, call.alarm);
+      else if (call.socket !== undefined) await answerSocket(call);
       else if (call.args === undefined) await answerFetch(event, call);
       else await answerMethod(event, call);
     } catch (error) {
@@ -376,7 +408,7 @@ export default function (native, internals) {
   // ---- Globals of Cloudflare's that are missing say so when they are used.
 
   const missing = {};
-  for (const name of ['WebSocketPair', 'WebSocket', 'HTMLRewriter', 'EventSource', 'BroadcastChannel', 'MessageChannel']) {
+  for (const name of ['HTMLRewriter', 'EventSource', 'BroadcastChannel', 'MessageChannel']) {
     missing[name] = { [name]: class { constructor() { throw notYet(name); } } }[name];
   }
   const cache = () => { throw notYet('caches'); };

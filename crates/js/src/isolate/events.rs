@@ -10,10 +10,12 @@ use super::ops;
 use crate::application::Binding;
 use crate::buffers;
 use crate::effect::{
-    BrokenCause, Effect, Ending, EventCall, EventId, IncomingRequest, JsError, OutgoingResponse,
+    BrokenCause, Effect, Ending, EventCall, EventId, IncomingRequest, JsError, OutgoingBody,
+    OutgoingResponse, SocketEnd, SocketId,
 };
 use crate::prelude::{self, Part};
 use crate::web::fetch::{body_from_js, headers_from_js};
+use crate::web::sockets;
 
 pub(crate) const PART: Part =
     Part { name: "events", source: include_str!("events.js"), natives, globals: &[] };
@@ -21,6 +23,7 @@ pub(crate) const PART: Part =
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     let native = Object::new(ctx.clone())?;
     native.set("respond", Func::from(respond))?;
+    native.set("respondSocket", Func::from(respond_socket))?;
     native.set("returned", Func::from(returned))?;
     native.set("fail", Func::from(fail))?;
     native.set("done", Func::from(done))?;
@@ -66,6 +69,7 @@ pub(super) fn begin(ctx: &Ctx<'_>, event: EventId, call: EventCall) -> Result<()
             object.set("alarm", alarm)?;
             object
         }
+        EventCall::Socket { socket, event } => sockets::event_to_js(ctx, socket, event)?,
     };
     let begin: Function<'_> = prelude::internals(ctx).get("begin")?;
     begin.call((event.get(), object))
@@ -99,7 +103,26 @@ fn respond<'js>(
     body: Value<'js>,
 ) -> Result<()> {
     let headers = headers_from_js(&ctx, &headers)?;
-    let response = OutgoingResponse { status, status_text, headers, body: body_from_js(&body)? };
+    let response =
+        OutgoingResponse { status, status_text, headers, body: body_from_js(&body)?, socket: None };
+    host(&ctx).emit(Effect::Respond { event: EventId::new(event), response });
+    Ok(())
+}
+
+/// An answer that gives its caller the other end of a socket.
+fn respond_socket(
+    ctx: Ctx<'_>,
+    event: u64,
+    status_text: String,
+    headers: Vec<String>,
+    socket: u64,
+    is_opened: bool,
+) -> Result<()> {
+    let headers = headers_from_js(&ctx, &headers)?;
+    let socket = SocketId::new(socket);
+    let socket = if is_opened { SocketEnd::Opened(socket) } else { SocketEnd::Own(socket) };
+    let (body, socket) = (OutgoingBody::None, Some(socket));
+    let response = OutgoingResponse { status: 101, status_text, headers, body, socket };
     host(&ctx).emit(Effect::Respond { event: EventId::new(event), response });
     Ok(())
 }

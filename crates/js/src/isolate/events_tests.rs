@@ -277,6 +277,7 @@ fn a_section_holds_back_events_timers_and_answers_but_not_its_own() {
             body: IncomingBody::None,
             url: String::new(),
             redirected: false,
+            is_socket: false,
         })
     };
     let slow = world.call("slow", "[]");
@@ -400,6 +401,7 @@ fn a_stub_fetches_from_its_object() {
             body: IncomingBody::Whole(Bytes::from_static(b"tea")),
             url: String::new(),
             redirected: false,
+            is_socket: false,
         }),
     );
     assert_eq!(world.text(event), "418tea");
@@ -470,7 +472,7 @@ fn the_worker_can_call_itself() {
 #[test]
 fn what_is_missing_says_so_by_name() {
     for (expression, name) in [
-        ("new WebSocketPair()", "WebSocketPair"),
+        ("new WebSocket('ws://example.com/')", "new WebSocket(url)"),
         ("new HTMLRewriter()", "HTMLRewriter"),
         ("caches.default", "caches"),
         ("env.OBJECTS.jurisdiction('eu')", "a jurisdiction of Durable Objects"),

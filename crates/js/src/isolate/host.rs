@@ -16,7 +16,7 @@ use super::limits::Limits;
 use super::ops::Ops;
 use super::timers::Timers;
 use crate::application::Application;
-use crate::effect::{BrokenCause, Effect, EventId, Now};
+use crate::effect::{BrokenCause, Effect, EventId, Now, SocketId};
 use crate::foreign::Shared;
 
 /// What ends with a turn: the implicit transaction of a Durable Object's storage.
@@ -43,6 +43,10 @@ pub(crate) struct Host {
     effects: RefCell<Vec<Effect>>,
     /// The events that are not done.
     events: RefCell<BTreeSet<EventId>>,
+    /// Sockets that were accepted by `accept()`, until they are over.
+    sockets: RefCell<BTreeSet<SocketId>>,
+    /// Sockets numbered so far, in a Worker.
+    sockets_made: Cell<u64>,
     /// The event that runs, if one does.
     event: Cell<Option<EventId>>,
     broken: RefCell<Option<BrokenCause>>,
@@ -76,6 +80,8 @@ impl Host {
             log: RefCell::default(),
             effects: RefCell::default(),
             events: RefCell::default(),
+            sockets: RefCell::default(),
+            sockets_made: Cell::default(),
             event: Cell::default(),
             broken: RefCell::default(),
             rejections: Cell::default(),
@@ -154,6 +160,30 @@ impl Host {
     /// Whether no event is under way.
     pub(crate) fn has_no_event(&self) -> bool {
         self.events.borrow().is_empty()
+    }
+
+    /// A number that no socket has had.
+    pub(crate) fn next_socket(&self) -> SocketId {
+        if let IsolateKind::Object(object) = &self.kind {
+            return object.sockets.borrow_mut().next_id();
+        }
+        self.sockets_made.set(self.sockets_made.get() + 1);
+        SocketId::new(self.sockets_made.get())
+    }
+
+    /// Whether a socket of `accept()` is open.
+    pub(crate) fn socket_listens(&self, socket: SocketId, listens: bool) {
+        let mut sockets = self.sockets.borrow_mut();
+        if listens {
+            sockets.insert(socket);
+        } else {
+            sockets.remove(&socket);
+        }
+    }
+
+    /// Whether no socket of `accept()` is open.
+    pub(crate) fn has_no_socket(&self) -> bool {
+        self.sockets.borrow().is_empty()
     }
 
     /// A promise was rejected that nothing waits for.

@@ -6,6 +6,8 @@ use std::rc::Rc;
 
 use holdfast_sql::Engine;
 
+use crate::web::sockets::KeptSockets;
+
 /// What an isolate is for.
 #[derive(Clone, Debug)]
 pub enum IsolateKind {
@@ -26,11 +28,13 @@ pub struct Object {
     pub name: Option<String>,
     /// Its database. Borrowed only while a turn runs.
     pub storage: Rc<RefCell<Engine>>,
+    /// Its hibernatable sockets. Borrowed only while a turn runs.
+    pub sockets: Rc<RefCell<KeptSockets>>,
 }
 
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { class, id, name, storage: _ } = self;
+        let Self { class, id, name, storage: _, sockets: _ } = self;
         f.debug_struct("Object")
             .field("class", class)
             .field("id", id)

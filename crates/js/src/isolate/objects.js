@@ -80,11 +80,9 @@ export default function (native, internals) {
         internals.load('response');
         internals.load('outgoing');
         internals.load('fetch');
-        const exchange = ({ method, url, headers, body }) => {
-          const op = native.fetchObject(target, method, url, headers, internals.sendBody(body));
-          const answer = internals.wait(op).then(({ status, statusText, headers: pairs, body: content }) => ({
-            status, statusText, headers: pairs.flat(), body: internals.incomingSource(content),
-          }));
+        const exchange = ({ method, url, headers, body, socket }) => {
+          const op = native.fetchObject(target, method, url, headers, internals.sendBody(body), socket);
+          const answer = internals.wait(op).then(internals.answerOf);
           return { answer, cancel: reason => internals.cancel(op, reason) };
         };
         return await internals.fetchRequest(new internals.Request(input, init), exchange);

@@ -11,7 +11,7 @@ use super::host::host;
 use super::kind::IsolateKind;
 use super::ops;
 use crate::buffers;
-use crate::effect::{Op, OutgoingCall};
+use crate::effect::{Op, OutgoingCall, SocketId};
 use crate::prelude::Part;
 use crate::web::fetch::request_from_js;
 
@@ -109,9 +109,11 @@ fn fetch_object<'js>(
     url: String,
     headers: Vec<String>,
     body: Value<'js>,
+    socket: Option<u64>,
 ) -> Result<u64> {
     let Target { class, id, name } = target;
-    let request = request_from_js(&ctx, method, url, headers, body)?;
+    let mut request = request_from_js(&ctx, method, url, headers, body)?;
+    request.socket = socket.map(SocketId::new);
     ops::start(&ctx, Op::CallObject { class, id, name, call: OutgoingCall::Fetch(request) })
 }
 

@@ -104,7 +104,7 @@ pub(super) fn settle(ctx: &Ctx<'_>, op: OpId, answer: OpAnswer) -> Result<()> {
 }
 
 /// Bytes as a `Uint8Array`, in the isolate's own memory, so that its limit counts them.
-pub(super) fn bytes_to_js<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Result<Value<'js>> {
+pub(crate) fn bytes_to_js<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Result<Value<'js>> {
     Ok(TypedArray::<u8>::new_copy(ctx.clone(), bytes)?.into_value())
 }
 
@@ -138,7 +138,7 @@ pub(super) fn headers_to_js<'js>(ctx: &Ctx<'js>, headers: &http::HeaderMap) -> R
 }
 
 fn response_to_js<'js>(ctx: &Ctx<'js>, response: IncomingResponse) -> Result<Object<'js>> {
-    let IncomingResponse { status, status_text, headers, body, url, redirected } = response;
+    let IncomingResponse { status, status_text, headers, body, url, redirected, is_socket } = response;
     let object = Object::new(ctx.clone())?;
     object.set("status", status)?;
     object.set("statusText", status_text)?;
@@ -146,6 +146,7 @@ fn response_to_js<'js>(ctx: &Ctx<'js>, response: IncomingResponse) -> Result<Obj
     object.set("body", body_to_js(ctx, &body)?)?;
     object.set("url", url)?;
     object.set("redirected", redirected)?;
+    object.set("isSocket", is_socket)?;
     Ok(object)
 }
 

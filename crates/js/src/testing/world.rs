@@ -14,9 +14,10 @@ use tempfile::TempDir;
 use super::{at, limits};
 use crate::effect::{
     BrokenCause, Effect, Ending, EventCall, EventId, IncomingBody, IncomingRequest, JsError, Op, OpAnswer,
-    OpId, OutgoingBody, OutgoingResponse, Turn, TurnEnd,
+    OpId, OutgoingBody, OutgoingResponse, SocketEvent, SocketId, Turn, TurnEnd,
 };
 use crate::isolate::{Isolate, IsolateKind, Limits, Object, id_from_name};
+use crate::web::sockets::KeptSockets;
 use crate::{Application, buffers, prelude};
 
 /// An isolate and what it has asked for.
@@ -46,6 +47,7 @@ impl World {
             id: id_from_name(class, name),
             name: Some(name.to_owned()),
             storage: Rc::new(RefCell::new(engine)),
+            sockets: Rc::default(),
         };
         Self::new(code, IsolateKind::Object(object), Some(folder))
     }
@@ -62,6 +64,7 @@ impl World {
             id: id_from_name(class, "a"),
             name: Some("a".to_owned()),
             storage: Rc::clone(storage),
+            sockets: Rc::default(),
         };
         let isolate = Isolate::new(&Arc::new(code), IsolateKind::Object(object), limits, at(0)).unwrap();
         Self { isolate, effects: Vec::new(), broken: None, now_ms: 0, events: 0, _folder: None }
@@ -110,6 +113,29 @@ impl World {
     pub(crate) fn complete(&mut self, op: OpId, answer: OpAnswer) {
         let turn = self.isolate.complete(at(self.now_ms), op, answer);
         self.take(turn);
+    }
+
+    /// Tells what came for a socket of `accept()`.
+    pub(crate) fn socket(&mut self, socket: SocketId, event: SocketEvent) {
+        let turn = self.isolate.socket_event(at(self.now_ms), socket, event);
+        self.take(turn);
+    }
+
+    /// Another isolate of the object, over what outlives the one before.
+    pub(crate) fn hibernate(self, code: Application) -> Self {
+        let kind = self.isolate.kind().clone();
+        let Self { isolate, now_ms, events, _folder, .. } = self;
+        drop(isolate);
+        let isolate = Isolate::new(&Arc::new(code), kind, limits(), at(now_ms)).unwrap();
+        Self { isolate, effects: Vec::new(), broken: None, now_ms, events, _folder }
+    }
+
+    /// The object's hibernatable sockets.
+    pub(crate) fn kept(&self) -> Rc<RefCell<KeptSockets>> {
+        match self.isolate.kind() {
+            IsolateKind::Object(object) => Rc::clone(&object.sockets),
+            IsolateKind::Worker => panic!("a Worker keeps no sockets"),
+        }
     }
 
     /// Ends an event before it is done.

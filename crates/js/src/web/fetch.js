@@ -1,6 +1,6 @@
 // fetch (Fetch Standard, without a cache): redirects and aborts are here. One exchange with a server is `internals.exchange`:
 //   exchange({ method, url, headers: flat, body: null | string | Uint8Array | { read, cancel, length } })
-//     -> { answer: Promise<{ status, statusText, headers: flat, body }>, cancel(reason) }
+//     -> { answer: Promise<{ status, statusText, headers: flat, body, isSocket }>, cancel(reason) }
 // where the answer's body is null, a Uint8Array or { pull, cancel, length }.
 export default function (native, internals) {
   internals.load('url');
@@ -42,7 +42,7 @@ export default function (native, internals) {
     checkScheme(url);
     const flat = internals.flatHeaders(headers);
     const content = internals.takeBody(body);
-    return { method, url, headers: flat, body: content, isReplayable: content === null || isWhole(content) };
+    return { method, url, headers: flat, body: content, isReplayable: content === null || isWhole(content), socket: undefined };
   }
   const isWhole = (content) => typeof content === 'string' || content instanceof Uint8Array;
 
@@ -55,7 +55,9 @@ export default function (native, internals) {
   }
 
   async function send(hop, exchange, signal) {
-    const { answer, cancel } = exchange({ method: hop.method, url: hop.url, headers: hop.headers, body: hop.body });
+    const { method, url, headers, body } = hop;
+    hop.socket = newSocketOf(headers);
+    const { answer, cancel } = exchange({ method, url, headers, body, socket: hop.socket });
     if (signal === undefined) return answer;
     let forget;
     const aborted = new Promise((resolve, reject) => {
@@ -71,6 +73,13 @@ export default function (native, internals) {
     } finally {
       forget();
     }
+  }
+
+  // The number of the socket that the request is to open, where its fields ask for one.
+  function newSocketOf(headers) {
+    if (!headers.some((text) => text.toLowerCase() === 'websocket')) return undefined;
+    internals.load('sockets');
+    return internals.wantsSocket(headers) ? internals.newSocket() : undefined;
   }
 
   // A body that is still coming ends with the signal's reason.
@@ -99,7 +108,7 @@ export default function (native, internals) {
     };
   }
 
-  function respond(hop, { status, statusText, headers, body }, redirects) {
+  function respond(hop, { status, statusText, headers, body, isSocket }, redirects) {
     return internals.fetchedResponse({
       status,
       statusText,
@@ -107,6 +116,7 @@ export default function (native, internals) {
       body: body === null ? null : isWhole(body) ? internals.bodyOfBytes(body) : internals.bodyOfSource(body),
       url: withoutFragment(hop.url),
       isRedirected: redirects > 0,
+      webSocket: isSocket ? internals.openedSocket(hop.socket) : null,
     });
   }
   const withoutFragment = (url) => url.split('#', 1)[0];

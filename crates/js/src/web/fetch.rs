@@ -7,7 +7,7 @@ use rquickjs::function::Func;
 use rquickjs::{Ctx, Exception, Object, Result, TypedArray, Value};
 
 use crate::buffers;
-use crate::effect::{Effect, JsError, Op, OutgoingBody, OutgoingBodyId, OutgoingRequest, Redirect};
+use crate::effect::{Effect, JsError, Op, OutgoingBody, OutgoingBodyId, OutgoingRequest, Redirect, SocketId};
 use crate::isolate::host::host;
 use crate::isolate::ops;
 use crate::prelude::{Part, no_natives};
@@ -35,8 +35,11 @@ fn start<'js>(
     url: String,
     headers: Vec<String>,
     body: Value<'js>,
+    socket: Option<u64>,
 ) -> Result<u64> {
-    ops::start(&ctx, Op::Fetch(request_from_js(&ctx, method, url, headers, body)?))
+    let mut request = request_from_js(&ctx, method, url, headers, body)?;
+    request.socket = socket.map(SocketId::new);
+    ops::start(&ctx, Op::Fetch(request))
 }
 
 /// A request of a handler, to a server or to an object. Redirects are followed in `fetch.js`, which knows the body and the
@@ -55,7 +58,7 @@ pub(crate) fn request_from_js<'js>(
         .map_err(|_| Exception::throw_type(ctx, &format!("Invalid HTTP method string: {method}")))?;
     let headers = headers_from_js(ctx, &headers)?;
     let body = body_from_js(&body)?;
-    Ok(OutgoingRequest { method, url, headers, body, redirect: Redirect::Manual })
+    Ok(OutgoingRequest { method, url, headers, body, redirect: Redirect::Manual, socket: None })
 }
 
 /// Names and values in turn as fields. Values are UTF-8.

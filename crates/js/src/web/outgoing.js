@@ -93,12 +93,15 @@ export default function (native, internals) {
     length: undefined,
   });
 
+  /** The answer of an exchange, from what the host gives. */
+  internals.answerOf = ({ status, statusText, headers: pairs, body, isSocket }) => ({
+    status, statusText, headers: pairs.flat(), body: internals.incomingSource(body), isSocket,
+  });
+
   /** One exchange with a server (see fetch.js). */
-  internals.exchange = ({ method, url, headers, body }) => {
-    const op = native.start(method, url, headers, internals.sendBody(body));
-    const answer = internals.wait(op).then(({ status, statusText, headers: pairs, body: content }) => ({
-      status, statusText, headers: pairs.flat(), body: internals.incomingSource(content),
-    }));
+  internals.exchange = ({ method, url, headers, body, socket }) => {
+    const op = native.start(method, url, headers, internals.sendBody(body), socket);
+    const answer = internals.wait(op).then(internals.answerOf);
     return { answer, cancel: (reason) => internals.cancel(op, reason) };
   };
 }

@@ -10,7 +10,7 @@ export default function (native, internals) {
   let stateOf;
   let made;
   class Response {
-    // { status, statusText, headers, body, cf, type, url, isRedirected }
+    // { status, statusText, headers, body, cf, type, url, isRedirected, webSocket }
     #state;
     static {
       stateOf = (response) => {
@@ -30,7 +30,7 @@ export default function (native, internals) {
     static error() {
       return make({
         status: 0, statusText: '', headers: internals.headersOf([], true), body: null, cf: undefined, type: 'error',
-        url: '', isRedirected: false,
+        url: '', isRedirected: false, webSocket: null,
       });
     }
     static redirect(url, status = 302) {
@@ -59,12 +59,10 @@ export default function (native, internals) {
     get url() { return stateOf(this).url; }
     get type() { return stateOf(this).type; }
     get cf() { return stateOf(this).cf; }
-    get webSocket() {
-      stateOf(this);
-      return null;
-    }
+    get webSocket() { return stateOf(this).webSocket; }
     clone() {
       const state = stateOf(this);
+      if (state.webSocket !== null) throw new TypeError('Cannot clone a response to a WebSocket handshake.');
       if (internals.isBodyUsed(state.body) || internals.isBodyLocked(state.body)) {
         throw new TypeError('Response.clone: Body has already been used.');
       }
@@ -75,7 +73,7 @@ export default function (native, internals) {
 
   const fresh = () => ({
     status: 200, statusText: '', headers: undefined, body: null, cf: undefined, type: 'default', url: '',
-    isRedirected: false,
+    isRedirected: false, webSocket: null,
   });
   const toUnsignedShort = (value) => Number(value) & 0xffff;
 
@@ -83,18 +81,17 @@ export default function (native, internals) {
   function construct(given, init, asType = undefined) {
     const options = internals.isResponse(init) ? stateOf(init) : toDictionary(init, 'new Response');
     const { webSocket, encodeBody, cf } = options;
-    if (webSocket !== undefined && webSocket !== null) {
-      throw new TypeError('Response option `webSocket` is not implemented.');
+    const hasSocket = webSocket !== undefined && webSocket !== null;
+    if (hasSocket && !isSocket(webSocket)) {
+      throw new TypeError("Failed to construct 'Response': member webSocket is not of type 'WebSocket'.");
     }
     if (encodeBody !== undefined && encodeBody !== 'automatic') {
       if (encodeBody !== 'manual') throw new TypeError(`encodeBody: unexpected value: ${encodeBody}`);
       throw new TypeError('Response option `encodeBody: "manual"` is not implemented.');
     }
     const status = options.status === undefined ? 200 : toUnsignedShort(options.status);
-    if (status === 101) {
-      throw new RangeError('Responses with status 101 need a `webSocket`, which is not implemented.');
-    }
-    if (status < 200 || status > 599) {
+    if (hasSocket && status !== 101) throw new RangeError('Responses with a WebSocket must have status code 101.');
+    if ((status < 200 && !hasSocket) || status > 599) {
       throw new RangeError('Responses may only be constructed with status codes in the range 200 to 599, inclusive.');
     }
     const statusText = options.statusText === undefined ? '' : `${options.statusText}`;
@@ -108,7 +105,12 @@ export default function (native, internals) {
     if (contentType !== undefined && internals.headerOf(headers, 'content-type') === undefined) {
       internals.setHeader(headers, 'Content-Type', contentType);
     }
-    return { ...fresh(), status, statusText, headers, body, cf: cf === null ? undefined : cf };
+    return { ...fresh(), status, statusText, headers, body, cf: cf === null ? undefined : cf, webSocket: hasSocket ? webSocket : null };
+  }
+
+  function isSocket(value) {
+    internals.load('sockets');
+    return internals.isWebSocket(value);
   }
 
   internals.mixBody(Response, stateOf);
@@ -120,9 +122,9 @@ export default function (native, internals) {
   }
   internals.Response = Response;
   internals.responseState = stateOf;
-  /** The answer of a fetch: { status, statusText, headers, body, url, isRedirected }. */
-  internals.fetchedResponse = ({ status, statusText, headers, body, url, isRedirected }) => make({
-    ...fresh(), status, statusText, headers: internals.headersOf(headers, true), body, url, isRedirected,
+  /** The answer of a fetch: { status, statusText, headers, body, url, isRedirected, webSocket }. */
+  internals.fetchedResponse = ({ status, statusText, headers, body, url, isRedirected, webSocket = null }) => make({
+    ...fresh(), status, statusText, headers: internals.headersOf(headers, true), body, url, isRedirected, webSocket,
   });
   return { Response };
 }

@@ -59,16 +59,43 @@ pub(super) async fn shake_hands(
     Ok(tls)
 }
 
+/// A connection for WebSockets alone: they stay, and none of them may hold up another.
+#[derive(Clone)]
+pub(super) struct SocketChannel(pub(super) Channel);
+
+impl Pooled for SocketChannel {
+    async fn open(peer: &Peer, identity: &ProcessIdentity) -> Result<Self, String> {
+        let windows = (limits::SOCKET_WINDOW_LEN, limits::SOCKETS_WINDOW_LEN);
+        Channel::open_with(peer, identity, windows).await.map(Self)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
 impl Pooled for Channel {
     async fn open(peer: &Peer, identity: &ProcessIdentity) -> Result<Self, String> {
+        let windows = (limits::STREAM_WINDOW_LEN, limits::CONNECTION_WINDOW_LEN);
+        Self::open_with(peer, identity, windows).await
+    }
+
+    fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+}
+
+impl Channel {
+    /// Connects; `windows` are the bytes that the peer may send ahead on one stream and on all.
+    async fn open_with(peer: &Peer, identity: &ProcessIdentity, windows: (u32, u32)) -> Result<Self, String> {
         let tls = shake_hands(peer, identity).await?;
         let (sender, connection) = Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .keep_alive_interval(limits::PING_INTERVAL)
             .keep_alive_timeout(limits::PING_TIMEOUT)
             .keep_alive_while_idle(true)
-            .initial_stream_window_size(limits::STREAM_WINDOW_LEN)
-            .initial_connection_window_size(limits::CONNECTION_WINDOW_LEN)
+            .initial_stream_window_size(windows.0)
+            .initial_connection_window_size(windows.1)
             .handshake(TokioIo::new(tls))
             .await
             .map_err(|e| format!("HTTP/2: {e}"))?;
@@ -79,10 +106,6 @@ impl Pooled for Channel {
             }
         });
         Ok(Self { sender })
-    }
-
-    fn is_closed(&self) -> bool {
-        self.sender.is_closed()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Connections by session: some for calls in one message, one for everything that streams, so that no small call waits
-//! behind a large body. Each is made once at a time; those who waited for one that failed share the failure instead of
+//! Connections by session: some for calls in one message, one for WebSockets, and one for everything else that streams, so
+//! that no small call waits behind a large body. Each is made once at a time; those who waited for one that failed share the failure instead of
 //! trying one after the other.
 
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use holdfast_types::SessionId;
 use tokio::time::Instant;
 
 use super::Peer;
-use super::channel::Channel;
+use super::channel::{Channel, SocketChannel};
 use super::link::Link;
 use crate::identity::ProcessIdentity;
 use crate::limits;
@@ -36,6 +36,7 @@ struct Entry {
     used_ms: AtomicU64,
     link: Slot<Link>,
     channel: Slot<Channel>,
+    sockets: Slot<SocketChannel>,
 }
 
 /// Place for one connection.
@@ -85,6 +86,11 @@ impl Pool {
         self.entry(peer).channel.get(peer, &self.identity).await
     }
 
+    /// A live connection to the session for WebSockets, made now when there is none.
+    pub(super) async fn socket_channel(&self, peer: &Peer) -> Result<Channel, String> {
+        self.entry(peer).sockets.get(peer, &self.identity).await.map(|sockets| sockets.0)
+    }
+
     fn entry(&self, peer: &Peer) -> Arc<Entry> {
         let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut entries = lock(&self.entries);
@@ -105,6 +111,7 @@ impl Pool {
             used_ms: AtomicU64::new(now_ms),
             link: Slot::default(),
             channel: Slot::default(),
+            sockets: Slot::default(),
         });
         entries.insert(peer.session, Arc::clone(&entry));
         entry

@@ -87,7 +87,12 @@ pub(super) async fn send(pool: &Pool, peer: &Peer, call: CellCall) -> Result<Cel
                 exchange_whole(&link, &envelope, bytes).await
             }
             Cargo::Held(interest) => {
-                let channel = Box::pin(pool.channel(peer)).await.map_err(Failure::NeverSent)?;
+                let channel = if envelope.object.is_socket {
+                    Box::pin(pool.socket_channel(peer)).await
+                } else {
+                    Box::pin(pool.channel(peer)).await
+                };
+                let channel = channel.map_err(Failure::NeverSent)?;
                 is_connected = true;
                 // In a box, so that a call in one message does not carry its size.
                 Box::pin(exchange(channel, &envelope, interest)).await

@@ -21,8 +21,8 @@ use crate::ping::silence;
 pub(super) async fn serve(io: TlsStream<TcpStream>, calls: Arc<Calls>, mut stop: watch::Receiver<bool>) {
     let handshake = Builder::new()
         .initial_window_size(limits::STREAM_WINDOW_LEN)
-        .initial_connection_window_size(limits::CONNECTION_WINDOW_LEN)
-        .max_concurrent_streams(limits::STREAMS_MAX)
+        .initial_connection_window_size(limits::NODE_WINDOW_LEN)
+        .max_concurrent_streams(limits::NODE_STREAMS_MAX)
         .max_header_list_size(limits::HEADERS_LEN_MAX)
         .handshake(io);
     let mut connection = match tokio::time::timeout(limits::HANDSHAKE_TIMEOUT, handshake).await {

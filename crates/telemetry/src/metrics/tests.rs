@@ -11,6 +11,11 @@ fn touch_everything(metrics: &'static Metrics) {
     let elapsed = Duration::from_millis(3);
     metrics.ingress_request(http::StatusCode::OK, RequestOutcome::Answered, elapsed);
     drop(metrics.ingress_in_flight());
+    metrics.socket_opened().closed("client");
+    metrics.socket_message(SocketDirection::In);
+    metrics.cell_sockets_changed(1);
+    metrics.cell_sockets_hibernated_changed(1);
+    metrics.cell_socket_message(SocketDirection::Automatic);
     metrics.worker_event(WorkerOutcome::Threw);
     metrics.worker_turn(elapsed);
     metrics.worker_isolates_changed(1);

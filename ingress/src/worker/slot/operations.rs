@@ -2,7 +2,7 @@
 
 use holdfast_js::{EventId, IncomingBodyId, JsError, Op, OpId, OutgoingBody, OutgoingBodyId, OutgoingCall};
 use holdfast_outbound::ObjectTarget;
-use holdfast_rpc::{Body, whole_body};
+use holdfast_rpc::{Body, late_body, whole_body};
 use http_body_util::BodyExt as _;
 use tokio::task::AbortHandle;
 use tracing::{Instrument as _, Span};
@@ -40,6 +40,7 @@ impl Slot {
     fn send_upload(&mut self, body: OutgoingBody) -> Body {
         match self.send(body, None) {
             Outgoing::Whole(bytes) => whole_body(bytes),
+            Outgoing::Socket(body) => body,
             Outgoing::Stream(download) => download.boxed_unsync(),
         }
     }
@@ -77,6 +78,7 @@ impl Slot {
         };
         let outbound = self.thread.context.outbound.clone();
         let timeout = self.thread.context.options.call_timeout();
+        let mut opens = None;
         let task = match op_call {
             Op::Fetch(mut request) => {
                 let body = self.send_upload(std::mem::replace(&mut request.body, OutgoingBody::None));
@@ -86,7 +88,13 @@ impl Slot {
                 let target = ObjectTarget { class, id, name };
                 Some(match call {
                     OutgoingCall::Fetch(mut request) => {
-                        let body = self.send_upload(std::mem::replace(&mut request.body, OutgoingBody::None));
+                        let mut body =
+                            self.send_upload(std::mem::replace(&mut request.body, OutgoingBody::None));
+                        if let Some(socket) = request.socket {
+                            let (uplink, late) = late_body();
+                            body = late;
+                            opens = Some((socket, uplink));
+                        }
                         self.spawn(op, span, ops::fetch_object(outbound, target, request, body, timeout))
                     }
                     OutgoingCall::Rpc { method, args } => {
@@ -110,7 +118,7 @@ impl Slot {
                 }
             }
         };
-        self.ops.insert(op, Running { task, event, reads });
+        self.ops.insert(op, Running { task, event, reads, opens });
     }
 
     /// Ends an operation at once, behind what the thread was told before: others have their turn first.

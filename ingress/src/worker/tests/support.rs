@@ -94,7 +94,7 @@ impl World {
         head: IncomingRequest,
         body: Body,
     ) -> Result<Response<Body>, WorkerError> {
-        self.worker.fetch(head, body, Span::none()).await
+        self.worker.fetch(head, (body, None), Span::none()).await
     }
 
     pub(super) fn spawn_get(&self, path: &'static str) -> JoinHandle<Result<Response<Body>, WorkerError>> {

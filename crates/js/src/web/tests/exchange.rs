@@ -40,6 +40,7 @@ fn response(body: IncomingBody) -> OpAnswer {
         body,
         url,
         redirected: false,
+        is_socket: false,
     })
 }
 

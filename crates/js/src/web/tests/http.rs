@@ -60,7 +60,7 @@ fn a_response_has_what_it_was_made_of() {
     }
     assert_eq!(
         fails("new Response(null, { webSocket: {} })"),
-        "TypeError: Response option `webSocket` is not implemented."
+        "TypeError: Failed to construct 'Response': member webSocket is not of type 'WebSocket'."
     );
     assert!(
         fails("new Response('', { encodeBody: 'manual' })")

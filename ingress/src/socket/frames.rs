@@ -1,0 +1,198 @@
+//! Frames of clients as messages: fragments are put together, text is checked, and what breaks RFC 6455 is an error with the
+//! close code that it asks for. Frames of ours are never fragmented and never masked.
+
+use std::io::Cursor;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use holdfast_rpc::{NO_CODE, SOCKET_MESSAGE_LEN_MAX};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tungstenite::protocol::frame::coding::{CloseCode, Control, Data, OpCode};
+use tungstenite::protocol::frame::{CloseFrame, Frame, FrameHeader};
+
+/// Longest payload of a control frame (RFC 6455, 5.5).
+const CONTROL_LEN_MAX: u64 = 125;
+/// Bytes that are asked for at a time while it is not known how many come.
+const READ_LEN: usize = 4 << 10;
+
+/// Bytes that are made room for at once, however many a frame announces.
+const READ_LEN_MAX: usize = 256 << 10;
+
+/// What a client says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    Text(Bytes),
+    Binary(Bytes),
+    Ping(Bytes),
+    Pong,
+    Close { code: u16, reason: String },
+}
+
+/// Why a client cannot be understood any further.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unheard {
+    /// The connection ended or broke.
+    Lost,
+    /// It is to be closed with this code.
+    Invalid { code: u16, reason: &'static str },
+}
+
+const fn invalid(reason: &'static str) -> Unheard {
+    Unheard::Invalid { code: 1002, reason }
+}
+
+const TOO_LONG: Unheard = Unheard::Invalid { code: 1009, reason: "the message is too long" };
+const NOT_UTF8: Unheard = Unheard::Invalid { code: 1007, reason: "the text is not UTF-8" };
+
+/// A message that is being put together.
+struct Partial {
+    is_text: bool,
+    content: BytesMut,
+}
+
+/// Reads what clients say.
+#[derive(Default)]
+pub(super) struct Ear {
+    buffer: BytesMut,
+    partial: Option<Partial>,
+}
+
+impl Ear {
+    /// The next thing that the client says. Dropping the future loses nothing.
+    pub(super) async fn hear(&mut self, io: &mut (impl AsyncRead + Unpin)) -> Result<Said, Unheard> {
+        loop {
+            let wanted = match self.frame()? {
+                Ok((header, payload)) => match self.take(&header, payload)? {
+                    Some(said) => {
+                        if self.buffer.is_empty() {
+                            // An idle client holds no memory of its last message.
+                            self.buffer = BytesMut::new();
+                        }
+                        return Ok(said);
+                    }
+                    None => continue,
+                },
+                Err(wanted) => wanted,
+            };
+            self.buffer.reserve(wanted.min(READ_LEN_MAX));
+            match io.read_buf(&mut self.buffer).await {
+                Ok(0) | Err(_) => return Err(Unheard::Lost),
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// A whole frame, or how many bytes to ask for.
+    fn frame(&mut self) -> Result<Result<(FrameHeader, Bytes), usize>, Unheard> {
+        let mut cursor = Cursor::new(&self.buffer[..]);
+        let parsed = FrameHeader::parse(&mut cursor).map_err(|_| invalid("no such kind of frame"))?;
+        let Some((header, len)) = parsed else { return Ok(Err(READ_LEN)) };
+        self.check(&header, len)?;
+        let begin = usize::try_from(cursor.position()).expect("a header is short");
+        let len = usize::try_from(len).map_err(|_| TOO_LONG)?;
+        let missing = (begin + len).saturating_sub(self.buffer.len());
+        if missing > 0 {
+            return Ok(Err(missing));
+        }
+        self.buffer.advance(begin);
+        let mut payload = self.buffer.split_to(len);
+        let mask = header.mask.expect("checked");
+        for (byte, mask) in payload.iter_mut().zip(mask.iter().cycle()) {
+            *byte ^= mask;
+        }
+        Ok(Ok((header, payload.freeze())))
+    }
+
+    fn check(&self, header: &FrameHeader, len: u64) -> Result<(), Unheard> {
+        if header.rsv1 || header.rsv2 || header.rsv3 {
+            return Err(invalid("no extension was agreed on"));
+        }
+        if header.mask.is_none() {
+            return Err(invalid("frames of clients are masked"));
+        }
+        if matches!(header.opcode, OpCode::Control(_)) {
+            return if header.is_final && len <= CONTROL_LEN_MAX {
+                Ok(())
+            } else {
+                Err(invalid("a control frame is whole and short"))
+            };
+        }
+        let before = self.partial.as_ref().map_or(0, |partial| partial.content.len());
+        if len > (SOCKET_MESSAGE_LEN_MAX - before) as u64 {
+            return Err(TOO_LONG);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, header: &FrameHeader, payload: Bytes) -> Result<Option<Said>, Unheard> {
+        match header.opcode {
+            OpCode::Control(Control::Close) => close(payload).map(Some),
+            OpCode::Control(Control::Ping) => Ok(Some(Said::Ping(payload))),
+            OpCode::Control(Control::Pong) => Ok(Some(Said::Pong)),
+            OpCode::Control(Control::Reserved(_)) | OpCode::Data(Data::Reserved(_)) => {
+                Err(invalid("no such kind of frame"))
+            }
+            OpCode::Data(kind @ (Data::Text | Data::Binary)) => {
+                if self.partial.is_some() {
+                    return Err(invalid("the message before is not whole"));
+                }
+                let is_text = kind == Data::Text;
+                if header.is_final {
+                    return message(is_text, payload).map(Some);
+                }
+                self.partial = Some(Partial { is_text, content: BytesMut::from(payload) });
+                Ok(None)
+            }
+            OpCode::Data(Data::Continue) => {
+                let partial = self.partial.as_mut().ok_or(invalid("there is nothing to continue"))?;
+                partial.content.extend_from_slice(&payload);
+                if !header.is_final {
+                    return Ok(None);
+                }
+                let Partial { is_text, content } = self.partial.take().expect("it is there");
+                message(is_text, content.freeze()).map(Some)
+            }
+        }
+    }
+}
+
+fn message(is_text: bool, content: Bytes) -> Result<Said, Unheard> {
+    match is_text {
+        true if std::str::from_utf8(&content).is_err() => Err(NOT_UTF8),
+        true => Ok(Said::Text(content)),
+        false => Ok(Said::Binary(content)),
+    }
+}
+
+fn close(mut payload: Bytes) -> Result<Said, Unheard> {
+    if payload.is_empty() {
+        return Ok(Said::Close { code: NO_CODE, reason: String::new() });
+    }
+    if payload.len() == 1 {
+        return Err(invalid("a close has no code or a whole one"));
+    }
+    let code = payload.get_u16();
+    if !CloseCode::from(code).is_allowed() {
+        return Err(invalid("no such close code"));
+    }
+    let reason = String::from_utf8(payload.into()).map_err(|_| NOT_UTF8)?;
+    Ok(Said::Close { code, reason })
+}
+
+/// A frame of ours as bytes.
+pub(super) fn bytes_of(frame: Frame) -> Bytes {
+    let mut bytes = Vec::with_capacity(frame.len());
+    frame.format(&mut bytes).expect("memory takes all");
+    bytes.into()
+}
+
+/// A close of ours.
+pub(super) fn close_frame(code: u16, reason: &str) -> Frame {
+    let says = (code != NO_CODE).then(|| CloseFrame { code: CloseCode::from(code), reason: reason.into() });
+    Frame::close(says)
+}
+
+/// A message of ours.
+pub(super) fn message_frame(is_text: bool, content: Bytes) -> Frame {
+    let kind = if is_text { Data::Text } else { Data::Binary };
+    Frame::message(content, OpCode::Data(kind), true)
+}
