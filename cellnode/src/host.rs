@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use holdfast_core::ownership::OwnerState;
 use holdfast_records::cell_prefix;
+use holdfast_rpc::follower::LogName;
 use holdfast_rpc::limits::WHOLE_BODY_LEN_MAX;
 use holdfast_rpc::{
     Body, CallError, CellCall, CellHost, CellPage, CellReply, CellSummary, NodeDescription, PROTOCOL,
@@ -23,6 +24,7 @@ use tracing::Instrument as _;
 
 use crate::cells::{Cells, Event, EventHandle, EventReply, Resident, cancel_at};
 use crate::node::Node;
+use crate::recovery::recover_dead;
 use crate::release::{release, release_unresident};
 use crate::runtime::{EventCall, ReplyBody, RequestBody};
 use crate::wake::wake;
@@ -312,6 +314,14 @@ impl CellHost for Host {
                 Err(CallError::Unavailable { reason })
             }
         }
+    }
+
+    async fn recover_log(&self, log: &LogName) -> Result<(), CallError> {
+        if !self.node.authority.is_live() {
+            return Err(CallError::Unavailable { reason: "the node has lost its lease".into() });
+        }
+        let clock_skew_max_ms = self.node.claimant().clock_skew_max_ms;
+        recover_dead(&self.node.owners, &self.node.recoveries, log, clock_skew_max_ms).await
     }
 
     async fn list_cells(&self, start_after: Option<&CellName>, limit: usize) -> CellPage {

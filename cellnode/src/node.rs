@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::data_dir::DataDir;
 use crate::node_log::NodeLog;
 use crate::owners::Owners;
-use crate::recovery::{Followers, Recoveries, RecoveryParts, Sweep};
+use crate::recovery::{Followers, Recoveries, RecoveryParts};
 use crate::replication::DueUploads;
 use crate::runtime::Classes;
 
@@ -151,19 +151,6 @@ impl Node {
             requests: AtomicUsize::new(0),
             config,
         })
-    }
-
-    /// The sweep for dead sessions, as this session does it.
-    #[must_use]
-    pub fn sweep(&self) -> Sweep {
-        Sweep {
-            node: self.name.clone(),
-            session: self.session,
-            records: Arc::clone(&self.buckets.records),
-            owners: self.owners.clone(),
-            recoveries: self.recoveries.clone(),
-            clock_skew_max_ms: self.claimant().clock_skew_max_ms,
-        }
     }
 
     /// This session as a claimant.

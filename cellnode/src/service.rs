@@ -15,7 +15,7 @@ use holdfast_deploy::{Deployments, WatchOptions};
 use holdfast_js::Limits;
 use holdfast_outbound::{Outbound, OutboundOptions};
 use holdfast_records::{NodeLease, NodeLoad, Record};
-use holdfast_routing::{Router, RouterOptions};
+use holdfast_routing::{Router, RouterOptions, WAKE_SHARDS, wake_format};
 use holdfast_rpc::{CellClient, PROTOCOL, ProcessIdentity, Role};
 use holdfast_telemetry::program::write_ready;
 use holdfast_telemetry::{MeteredBucket, Readiness, metrics};
@@ -28,6 +28,7 @@ use crate::data_dir::DataDir;
 use crate::host::Host;
 use crate::lease::{Describe, LeaseEnd, LeaseLoop};
 use crate::node::Node;
+use crate::recovery::keep_reviewing;
 use crate::release::{release_all, shed};
 use crate::runtime::Applications;
 use crate::{clock, random};
@@ -91,6 +92,7 @@ impl Service {
     ) -> Result<Exit> {
         let buckets = MeteredBucket::around(config.bucket.open().await?);
         prove_fit(&buckets).await?;
+        wake_format(&*buckets.records, WAKE_SHARDS, random::write_id()).await?;
         let data_dir = DataDir::open(&config.data_dir)?;
         let session = random::session_id();
         let identity = holdfast_rpc::identity::load_or_create(&*buckets.records).await?;
@@ -141,7 +143,7 @@ impl Service {
         });
         let mut ticker = tokio::spawn(tick(Arc::clone(&node)));
         let mut log = tokio::spawn(keep_log(Arc::clone(&node)));
-        let sweep = tokio::spawn(node.sweep().run());
+        let reviews = tokio::spawn(keep_reviewing(node.recoveries.clone()));
         let following = tokio::spawn(following);
         let telling = tokio::spawn({
             let node = Arc::clone(&node);
@@ -177,7 +179,7 @@ impl Service {
         ticker.abort();
         log.abort();
         node.log.hang_up();
-        sweep.abort();
+        reviews.abort();
         following.abort();
         telling.abort();
         stop.send_replace(true);

@@ -44,6 +44,10 @@ pub struct Config {
     /// How long one hint may take; the cell goes on opening when it is over, and is asked again.
     #[arg(long, env = "HOLDFAST_WAKER_HINT_TIMEOUT", default_value = "3s", value_parser = parse_duration)]
     pub hint_timeout: Duration,
+    /// How often dead sessions are looked for whose logs are not recovered. Whoever wants one of their cells need not wait for
+    /// it.
+    #[arg(long, env = "HOLDFAST_WAKER_SWEEP", default_value = "30s", value_parser = parse_duration)]
+    pub sweep: Duration,
     /// How far the clocks of two machines may differ: a lease counts as over that long after its end. The same in all
     /// programs of a fleet.
     #[arg(long, env = "HOLDFAST_MAX_CLOCK_SKEW", default_value = "500ms", value_parser = parse_duration)]

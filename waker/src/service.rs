@@ -14,6 +14,7 @@ use holdfast_routing::{Router, RouterOptions, wake_format};
 use holdfast_rpc::{CellClient, ProcessIdentity, Role, identity};
 use holdfast_telemetry::program::write_ready;
 use holdfast_telemetry::{MeteredBucket, Readiness};
+use holdfast_types::NodeName;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
@@ -24,6 +25,7 @@ use crate::random;
 use crate::rounds::{Hints, Rounds};
 use crate::sessions::Sessions;
 use crate::shards::Shards;
+use crate::sweep::Sweep;
 
 /// Routes remembered: each takes a few hundred bytes, and a cell is asked again within minutes at most.
 const ROUTES_MAX: usize = 20_000;
@@ -101,7 +103,8 @@ impl Service {
             ttl_ms: config.shard_ttl_ms(),
             held,
         };
-        let mut shards = AbortOnDropHandle::new(tokio::spawn(shards.run(given_up)));
+        let ends = shards.begin().await;
+        let mut shards = AbortOnDropHandle::new(tokio::spawn(shards.run(ends, given_up)));
         let sessions = Sessions {
             leases: Arc::clone(&buckets.leases),
             tick: config.tick,
@@ -114,8 +117,20 @@ impl Service {
             routes_max: ROUTES_MAX,
             ..RouterOptions::default()
         };
+        let client = CellClient::new(identity);
+        let (end_sweep, sweep_ended) = oneshot::channel();
+        let sweep = Sweep {
+            name: NodeName::parse(config.name.as_str()).expect("names of all programs are alike"),
+            session,
+            interval: config.sweep,
+            records: Arc::clone(&buckets.records),
+            leases: Arc::clone(&buckets.leases),
+            client: client.clone(),
+            clock_skew_max_ms: config.clock_skew_max_ms(),
+        };
+        let mut sweep = AbortOnDropHandle::new(tokio::spawn(sweep.run(sweep_ended)));
         let (records, leases) = (Arc::clone(&buckets.records), Arc::clone(&buckets.leases));
-        let router = Router::with_lease_bucket(records, leases, CellClient::new(identity), options);
+        let router = Router::with_lease_bucket(records, leases, client, options);
         let rounds = Rounds {
             name: config.name.clone(),
             machine: Waker::new(format.shards, config.hints_max),
@@ -144,9 +159,10 @@ impl Service {
         }
         is_draining.store(true, Ordering::Release);
         tracing::info!(waker = %config.name, "draining");
-        let _ = give_up.send(());
-        if tokio::time::timeout(GIVE_UP_TIMEOUT, &mut shards).await.is_err() {
-            tracing::warn!(waker = %config.name, "the shards could not be given up; their leases end by themselves");
+        let _ = (give_up.send(()), end_sweep.send(()));
+        let given_up = async { tokio::join!(&mut shards, &mut sweep) };
+        if tokio::time::timeout(GIVE_UP_TIMEOUT, given_up).await.is_err() {
+            tracing::warn!(waker = %config.name, "not all leases could be given up; they end by themselves");
         }
         drop(stop_admin);
         // A scrape that hangs is no reason to stay.

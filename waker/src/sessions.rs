@@ -5,19 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream;
-use holdfast_bucket::{Bucket, BucketError};
-use holdfast_records::{Key, NodeLease, Record};
-use holdfast_types::{Millis, NodeName, SessionId};
+use holdfast_bucket::Bucket;
+use holdfast_records::NodeLease;
+use holdfast_types::{Millis, SessionId};
 use tokio::sync::watch;
 
 use crate::clock;
+use crate::leases::read_leases;
 
-/// Leases read at a time.
-const READS_MAX: usize = 16;
-/// Rows of one page.
-const PAGE_LEN: usize = 1_000;
 /// Shortest pause between readings.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 
@@ -34,7 +29,7 @@ impl Sessions {
     /// Reads for ever.
     pub(crate) async fn run(self) {
         loop {
-            let pause = match self.read().await {
+            let pause = match read_leases(&*self.leases).await {
                 Ok(leases) => self.judge(&leases),
                 Err(error) => {
                     tracing::warn!(%error, "the leases of cellnodes could not be read; the next tick will");
@@ -57,46 +52,5 @@ impl Sessions {
         let next_end = live.iter().map(|lease| Duration::from_millis(end(lease).since(now))).min();
         self.live.send_replace(live.iter().map(|lease| lease.session).collect());
         next_end.unwrap_or(self.tick).clamp(PAUSE_MIN, self.tick.max(PAUSE_MIN))
-    }
-
-    async fn read(&self) -> Result<Vec<NodeLease>, BucketError> {
-        let names = self.names().await?;
-        let mut reads = Vec::with_capacity(names.len());
-        for name in names {
-            reads.push(self.lease(name));
-        }
-        let mut reads = stream::iter(reads).buffer_unordered(READS_MAX);
-        let mut leases = Vec::new();
-        while let Some(lease) = reads.next().await {
-            leases.extend(lease?);
-        }
-        Ok(leases)
-    }
-
-    async fn lease(&self, node: NodeName) -> Result<Option<NodeLease>, BucketError> {
-        let Some(object) = self.leases.get(&Key::NodeLease(node.clone()).to_string()).await? else {
-            return Ok(None);
-        };
-        let lease = NodeLease::decode(&object.body);
-        if let Err(error) = &lease {
-            tracing::error!(%node, %error, "cannot decode a node's lease");
-        }
-        Ok(lease.ok())
-    }
-
-    async fn names(&self) -> Result<Vec<NodeName>, BucketError> {
-        let mut names = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.leases.list("nodes/", after.as_deref(), PAGE_LEN).await?;
-            names.extend(page.objects.iter().filter_map(|object| match Key::parse(&object.key) {
-                Ok(Key::NodeLease(node)) => Some(node),
-                Ok(_) | Err(_) => None,
-            }));
-            after = page.next;
-            if after.is_none() {
-                return Ok(names);
-            }
-        }
     }
 }

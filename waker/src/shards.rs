@@ -18,6 +18,9 @@ use crate::{clock, random};
 /// How long one lease's write may take, in milliseconds.
 const WRITE_DEADLINE_MS: u64 = 3_000;
 
+/// Until when each shard counts as held, by the monotonic clock: whoever cannot renew must not go on for ever.
+type Ends = BTreeMap<u16, Millis>;
+
 /// Keeps this waker's share of the shards.
 pub(crate) struct Shards {
     pub(crate) records: Arc<dyn Bucket>,
@@ -58,11 +61,16 @@ const fn holder(session: SessionId, expires_ms: Millis) -> ShardHolder {
 }
 
 impl Shards {
+    /// The first look: takes what is free.
+    pub(crate) async fn begin(&self) -> Ends {
+        let mut ends = Ends::new();
+        self.round(&mut ends).await;
+        ends
+    }
+
     /// Keeps them until `stop` resolves, and gives them up then.
-    pub(crate) async fn run(self, mut stop: oneshot::Receiver<()>) {
-        // Until when each counts as held, by the monotonic clock: whoever cannot renew must not go on for ever.
-        let mut ends = BTreeMap::new();
-        let mut ticks = tokio::time::interval(self.tick);
+    pub(crate) async fn run(self, mut ends: Ends, mut stop: oneshot::Receiver<()>) {
+        let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + self.tick, self.tick);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -74,7 +82,7 @@ impl Shards {
         self.give_up(ends.into_keys().collect()).await;
     }
 
-    async fn round(&self, ends: &mut BTreeMap<u16, Millis>) {
+    async fn round(&self, ends: &mut Ends) {
         let began = clock::monotonic();
         match self.read().await {
             Ok(found) => {

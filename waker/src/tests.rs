@@ -3,3 +3,4 @@
 mod index;
 mod life;
 mod support;
+mod sweep;

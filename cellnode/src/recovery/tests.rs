@@ -11,6 +11,7 @@ use holdfast_bucket::{Bucket, ErrorKind, Guard, MemoryBucket};
 use holdfast_core::log_record::LogState;
 use holdfast_core::recovery::{RECOVERY_SILENCE_MS, RecoveryFailure, RecoveryOutcome};
 use holdfast_records::{Key, Level, NodeLogState, Record};
+use holdfast_rpc::CallError;
 use holdfast_types::{Epoch, LogOffset, Txid};
 
 use self::support::{Fleet, cell, frames_of, key_of, member, recoveries_of};
@@ -268,19 +269,25 @@ async fn callers_of_one_process_share_an_attempt() {
 }
 
 #[tokio::test]
-async fn a_sweep_recovers_the_dead_and_leaves_the_living_alone() {
+async fn a_recovery_that_is_asked_for_leaves_the_living_alone() {
     let fleet = Fleet::new().await;
     fleet.append(frames_of(&[("a", 1)]));
     fleet.node_lease(fleet.log.session, true).await;
-    let sweep = fleet.sweep();
-    let mut sealed = std::collections::HashSet::new();
-    sweep.round(&mut sealed).await.unwrap();
+    let refused = fleet.recover_dead().await.unwrap_err();
+    assert!(matches!(&refused, CallError::Rejected { status, .. } if status.as_u16() == 409), "{refused:?}");
     assert_eq!(fleet.record().await.state, NodeLogState::Open, "its session lives");
     fleet.node_lease(fleet.log.session, false).await;
-    sweep.round(&mut sealed).await.unwrap();
+    fleet.followers.lose("f1");
+    fleet.followers.lose("f2");
+    let refused = fleet.recover_dead().await.unwrap_err();
+    assert!(
+        matches!(&refused, CallError::Unavailable { reason } if reason.contains("followers is needed")),
+        "{refused:?}"
+    );
+    fleet.followers.find("f1");
+    fleet.recover_dead().await.unwrap();
     assert_eq!(fleet.record().await.state, NodeLogState::Sealed);
-    sweep.round(&mut sealed).await.unwrap();
-    assert_eq!(sealed.len(), 1);
+    fleet.recover_dead().await.unwrap();
 }
 
 /// Run by hand, alone: `cargo test -p holdfast-cellnode --release -- --ignored a_tail_of_a_gibibyte`.

@@ -9,6 +9,7 @@ mod event;
 mod machine;
 mod retirement;
 mod shards;
+mod sweep;
 mod window;
 
 pub use effect::WakerEffect;
@@ -16,6 +17,7 @@ pub use event::{DueEntry, HintOutcome, WakerEvent};
 pub use machine::{BACKLOG_ENTRIES_MAX, Backlog, CELL_ENTRIES_MAX, PAGE_LEN, PAGE_LEN_FIRST, Waker};
 pub use retirement::Retirement;
 pub use shards::{ShardAction, ShardHolder, ShardLease, plan_shards, shard_of};
+pub use sweep::recoverer;
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use holdfast_records::ProtocolRange;
 use holdfast_types::{CellName, NodeName, Position, SessionId};
 
+use crate::follower::LogName;
 use crate::{CallError, CellCall, CellReply, WakeCall, WakeReply};
 
 /// What a node says of itself.
@@ -81,6 +82,12 @@ pub trait CellHost: Send + Sync + 'static {
     /// # Errors
     /// [`CallError::Unavailable`] when the bucket did not take it in time.
     async fn cover_cell(&self, cell: &CellName) -> Result<(), CallError>;
+
+    /// Recovers the log of a dead session.
+    ///
+    /// # Errors
+    /// [`CallError::Unavailable`] when it is not recovered yet; [`CallError::Rejected`] when the session lives.
+    async fn recover_log(&self, log: &LogName) -> Result<(), CallError>;
 
     /// One page of owned cells after `start_after`, at most `limit` rows.
     async fn list_cells(&self, start_after: Option<&CellName>, limit: usize) -> CellPage;

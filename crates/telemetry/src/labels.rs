@@ -218,6 +218,18 @@ label! {
 }
 
 label! {
+    /// What came of asking for the recovery of a dead session's log.
+    SweepResult("outcome") {
+        /// It is recovered.
+        Recovered = "recovered",
+        /// It is not, and will be asked for again.
+        NotYet = "not_yet",
+        /// No cellnode is live.
+        NoNode = "no_node",
+    }
+}
+
+label! {
     /// How the write of an advisory lease ended.
     LeaseWriteOutcome("outcome") {
         /// Written.
@@ -314,6 +326,7 @@ mod tests {
         check::<WorkerOutcome>();
         check::<HintResult>();
         check::<LeaseWriteOutcome>();
+        check::<SweepResult>();
     }
 
     #[test]

@@ -13,7 +13,7 @@ use opentelemetry::metrics::{
 use crate::labels::{
     ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, HintResult, Label, LeaseWriteOutcome,
     LookupResult, Outcome, ProofKind, ProofOutcome, RecoveryResult, RenewalOutcome, RequestOutcome,
-    RestoreSource, SocketDirection, Stage, StatusClass, WorkerOutcome,
+    RestoreSource, SocketDirection, Stage, StatusClass, SweepResult, WorkerOutcome,
 };
 use crate::names::{self, Kind, Metric};
 use crate::pipeline;
@@ -477,6 +477,11 @@ impl Metrics {
         self.waker.lease_writes.of(outcome).add(1);
     }
 
+    /// A cellnode was asked to recover the log of a dead session.
+    pub fn waker_sweep(&self, result: SweepResult) {
+        self.waker.sweeps.of(result).add(1);
+    }
+
     /// A store operation has ended.
     pub fn bucket_operation(&self, operation: BucketOperation, outcome: BucketOutcome, elapsed: Duration) {
         self.bucket_operations.of(operation, outcome).add(1);
@@ -513,6 +518,7 @@ struct WakerMetrics {
     oldest: Gauge<f64>,
     shards: Gauge<f64>,
     lease_writes: Counters<LeaseWriteOutcome>,
+    sweeps: Counters<SweepResult>,
 }
 
 impl WakerMetrics {
@@ -530,6 +536,7 @@ impl WakerMetrics {
             oldest: gauge(meter, &names::WAKER_OLDEST),
             shards: gauge(meter, &names::WAKER_SHARDS),
             lease_writes: Counters::new(meter, &names::WAKER_LEASE_WRITES),
+            sweeps: Counters::new(meter, &names::WAKER_SWEEPS),
         }
     }
 }

@@ -225,6 +225,8 @@ metrics! {
         "Shards of the alarm index that this waker looks after.";
     WAKER_LEASE_WRITES: Kind::Counter, "holdfast.waker.leases.writes.count", "{write}", ["outcome"],
         "Writes of leases on shards, by outcome; another waker's write in between is a rejection.";
+    WAKER_SWEEPS: Kind::Counter, "holdfast.waker.sweeps.recoveries.count", "{recovery}", ["outcome"],
+        "Dead sessions whose logs cellnodes were asked to recover, by what came of it.";
     DEPLOY_LOADS: Kind::Counter, "holdfast.deploy.loads.count", "{load}", ["outcome"],
         "Loads of a version of the application that is to run; after a failed one the version before goes on.";
     BUCKET_OPERATIONS: Kind::Counter, "holdfast.bucket.operations.count", "{operation}", ["operation", "outcome"],

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::SinkExt as _;
 use holdfast_bucket::{Bucket, BucketArgs};
 use holdfast_records::{FleetIdentity, Key, NodeLease, NodeLoad, Record};
+use holdfast_rpc::follower::LogName;
 use holdfast_rpc::{
     Access, Body, BodyError, CallError, CellCall, CellHost, CellPage, CellReply, NodeDescription, PROTOCOL,
     ProcessIdentity, Role, WakeCall, WakeReply, identity, serve,
@@ -116,6 +117,10 @@ impl CellHost for Host {
 
     async fn release_cell(&self, _cell: &CellName) -> Result<(), CallError> {
         Ok(())
+    }
+
+    async fn recover_log(&self, _log: &LogName) -> Result<(), CallError> {
+        unreachable!("an ingress recovers nothing")
     }
 
     async fn list_cells(&self, _start_after: Option<&CellName>, _limit: usize) -> CellPage {

@@ -32,7 +32,8 @@ const SOURCE: &str = "import { DurableObject } from 'cloudflare:workers';
       return counter.fetch('https://counter.example/a%2fb?c', { method: 'PUT', body: request.body });
     } };";
 
-fn package(source: &str) -> Package {
+/// A Worker with one class, whose binding is the class in capitals and an S.
+fn package(class: &str, source: &str) -> Package {
     let mut blobs = Blobs::default();
     let content = blobs.add(source.to_owned());
     let manifest = Manifest {
@@ -47,25 +48,30 @@ fn package(source: &str) -> Package {
             source_map: None,
         }],
         bindings: vec![BindingEntry {
-            name: "COUNTERS".into(),
-            binding: Binding::DurableObject { class: "Counter".into() },
+            name: format!("{}S", class.to_uppercase()),
+            binding: Binding::DurableObject { class: class.into() },
         }],
-        classes: vec!["Counter".into()],
+        classes: vec![class.into()],
         migrations: vec![],
     };
     Package::new(manifest, blobs).unwrap()
 }
 
 /// The store's directory is the bucket: both ways in may be used at once.
-async fn publish(cluster: &Cluster, source: &str) {
+pub(crate) async fn publish(cluster: &Cluster, class: &str, source: &str) {
     let url = format!("file://{}", cluster.dir().join("store").display());
     let buckets = BucketArgs::at(&url).open().await.unwrap();
     let deployments = Deployments::new(buckets.records, buckets.bulk);
-    deployments.publish(&package(source), "").await.unwrap();
+    deployments.publish(&package(class, source), "").await.unwrap();
 }
 
 /// The body of an answer with status 200.
-async fn ask(client: &SqlClient, method: Method, ingress: SocketAddr, path: &str) -> Result<String> {
+pub(crate) async fn ask(
+    client: &SqlClient,
+    method: Method,
+    ingress: SocketAddr,
+    path: &str,
+) -> Result<String> {
     let answer = client.send(method, ingress, path, Default::default()).await.into_result()?;
     ensure!(answer.status == 200, "{}: {}", answer.status, answer.text());
     Ok(answer.text())
@@ -85,7 +91,7 @@ async fn an_application_is_adopted_and_what_it_acknowledged_survives_a_node() {
     let (client, ingress) = (client(), cluster.ingress());
     let get = async |path: &str| ask(&client, Method::GET, ingress, path).await;
 
-    publish(&cluster, &SOURCE.replace("VERSION", "one")).await;
+    publish(&cluster, "Counter", &SOURCE.replace("VERSION", "one")).await;
     wait::until("the first version", SOON, async || get("/version").await).await.unwrap();
     let names: Vec<String> = (0..8).map(|number| format!("counter-{number}")).collect();
     for name in &names {
@@ -102,7 +108,7 @@ async fn an_application_is_adopted_and_what_it_acknowledged_survives_a_node() {
     let answer = get(&format!("/-/cells/Counter/{name}/x%20y")).await.unwrap();
     assert_eq!(answer, format!("GET http://{ingress}/x%20y 3 one"));
 
-    publish(&cluster, &SOURCE.replace("VERSION", "two")).await;
+    publish(&cluster, "Counter", &SOURCE.replace("VERSION", "two")).await;
     wait::until("the second version", SOON, async || {
         let (worker, object) = (get("/version").await?, get(&format!("/-/cells/Counter/{name}/")).await?);
         ensure!(worker == "two" && object.ends_with(" 3 two"), "{worker}, {object}");

@@ -91,7 +91,7 @@ async fn names_that_are_none_reach_no_cell() {
     }
     for key in edge.cluster.raw_store().list("").await.unwrap() {
         let known =
-            ["cells/db:", "nodes/n1.json", "log/n1/", "log/sweep.json", "fleet/identity.json", "probe/"];
+            ["cells/db:", "nodes/n1.json", "log/n1/", "wake/format.json", "fleet/identity.json", "probe/"];
         let leaves = key.split('/').any(|segment| segment == "..");
         assert!(known.iter().any(|prefix| key.starts_with(prefix)) && !leaves, "{key}");
     }

@@ -1,5 +1,6 @@
 //! Scenarios on real processes: takeover, drain, fences, followers, store faults, bad input, and a short chaos run.
-//! They need the programs built: `cargo build -p holdfast -p holdfast-cellnode -p holdfast-follower -p holdfast-ingress`.
+//! They need the programs built: `cargo build -p holdfast -p holdfast-cellnode -p holdfast-follower -p holdfast-ingress
+//! -p holdfast-waker`.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod alarms;
@@ -23,3 +24,4 @@ mod store_faults;
 mod support;
 mod takeover;
 mod tier;
+mod waker;

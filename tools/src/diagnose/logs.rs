@@ -44,8 +44,7 @@ fn log_check(record: &NodeLogRecord, is_alive: bool) -> Option<(Status, String)>
     }
     let blocked = record.recovery.as_ref().map_or("", |recovery| recovery.blocked.as_str());
     if blocked.is_empty() {
-        let detail =
-            "its session is dead and it is not recovered yet: a cellnode's sweep does it within two minutes";
+        let detail = "its session is dead and it is not recovered yet: a waker has it done within a minute, and whoever asks for one of its cells at once";
         return Some((Status::Note, detail.into()));
     }
     let ensemble = if record.active { Some(&record.ensemble) } else { record.prior.as_ref() };

@@ -24,6 +24,8 @@ fn a_good_fleet_is_good_in_every_part() {
     assert_eq!(statuses(&good, "ranged read"), ["ok"; 2]);
     assert_eq!(statuses(&good, "fleet identity"), ["ok"]);
     assert_eq!(statuses(&good, "call"), ["ok"; 2]);
+    assert_eq!(statuses(&good, "alarm index"), ["ok"]);
+    assert_eq!(statuses(&good, "waker `waker`"), ["ok"]);
     assert_eq!(good["nodes"].as_array().unwrap().len(), 2);
     let read_only = dev.run(&["diagnose", "--read-only"]);
     assert!(read_only.text().contains("not checked with --read-only"), "{read_only:?}");

@@ -100,7 +100,7 @@ async fn a_look_at_an_index_of_many_future_entries_lists_only_what_is_due() {
     a_look_lists_only_what_is_due(20_000).await;
 }
 
-/// `/proc` tells what a million of them cost: nothing, since no page but the first is read.
+/// A million of them cost as much as one: no page but the first is read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a million objects in memory: run by name"]
 async fn a_look_at_a_million_future_entries_lists_only_what_is_due() {

@@ -1,6 +1,7 @@
 //! A bucket with wake entries, and nodes that say of every cell what its alarm is.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use holdfast_bucket::Bucket;
 use holdfast_records::{
     AlarmIdRecord, FleetIdentity, Key, NodeLease, NodeLoad, Record, WakeEntry, WakeRetired,
 };
+use holdfast_rpc::follower::LogName;
 use holdfast_rpc::{
     CallError, CellCall, CellHost, CellPage, CellReply, NodeDescription, PROTOCOL, ProcessIdentity, Role,
     WakeCall, WakeReply, serve,
@@ -65,9 +67,12 @@ pub(super) async fn eventually<F: Future<Output = bool>>(what: &str, mut is_so: 
 }
 
 /// Counts hints, and answers that nothing is armed, or refuses.
+#[derive(Default)]
 pub(super) struct Host {
     hints: Mutex<BTreeMap<CellName, Vec<AlarmId>>>,
     refusal: Mutex<Option<CallError>>,
+    recoveries: Mutex<Vec<LogName>>,
+    recovers: AtomicBool,
 }
 
 #[async_trait]
@@ -96,6 +101,14 @@ impl CellHost for Host {
 
     async fn release_cell(&self, _cell: &CellName) -> Result<(), CallError> {
         Ok(())
+    }
+
+    async fn recover_log(&self, log: &LogName) -> Result<(), CallError> {
+        self.recoveries.lock().unwrap().push(log.clone());
+        match self.recovers.load(Ordering::SeqCst) {
+            true => Ok(()),
+            false => Err(CallError::Unavailable { reason: "a follower is needed".into() }),
+        }
     }
 
     async fn list_cells(&self, _start_after: Option<&CellName>, _limit: usize) -> CellPage {
@@ -131,7 +144,7 @@ impl Node {
             draining: false,
         };
         bucket.put(&Key::NodeLease(name).to_string(), lease.encode().into()).await.unwrap();
-        let host = Arc::new(Host { hints: Mutex::default(), refusal: Mutex::default() });
+        let host = Arc::new(Host::default());
         let served: Arc<dyn CellHost> = Arc::clone(&host) as Arc<dyn CellHost>;
         let server = tokio::spawn(async move {
             serve(listener, served, &process, std::future::pending()).await.unwrap();
@@ -141,6 +154,15 @@ impl Node {
 
     pub(super) fn refuses(&self, refusal: Option<CallError>) {
         *self.host.refusal.lock().unwrap() = refusal;
+    }
+
+    pub(super) fn recovers(&self, does: bool) {
+        self.host.recovers.store(does, Ordering::SeqCst);
+    }
+
+    /// The logs that it was asked to recover.
+    pub(super) fn recoveries(&self) -> Vec<LogName> {
+        self.host.recoveries.lock().unwrap().clone()
     }
 
     /// The installations that it was asked about, by cell.

@@ -1,9 +1,6 @@
 //! Recoveries of sessions that bundled: what followers dropped comes from bundles.
 
-use std::collections::HashSet;
-
 use holdfast_core::recovery::{RecoveryFailure, RecoveryOutcome};
-use holdfast_types::SessionId;
 
 use super::support::{Fleet, frames_of, key_of};
 
@@ -45,22 +42,4 @@ async fn a_damaged_bundle_is_named_and_nothing_is_sealed_until_the_loss_is_decla
     let outcome = fleet.recoveries.attempt(&fleet.log).await;
     let RecoveryOutcome::Recovered { record } = outcome else { panic!("{outcome:?}") };
     assert!(record.loss_declared);
-}
-
-#[tokio::test]
-async fn the_sweep_deletes_the_bundles_of_sealed_logs_only() {
-    let fleet = bundled().await;
-    let mut sealed = HashSet::new();
-    // Alive.
-    fleet.node_lease(fleet.log.session, true).await;
-    fleet.sweep().round(&mut sealed).await.unwrap();
-    assert!(fleet.bucket.get(&fleet.bundle_key(3)).await.unwrap().is_some());
-    // Dead: the first round recovers it, the next one finds it sealed.
-    fleet.node_lease(SessionId::from_bits(10), true).await;
-    fleet.sweep().round(&mut sealed).await.unwrap();
-    assert_eq!(fleet.level_zero().await.len(), 6);
-    fleet.sweep().round(&mut sealed).await.unwrap();
-    for first in [3, 5] {
-        assert!(fleet.bucket.get(&fleet.bundle_key(first)).await.unwrap().is_none());
-    }
 }

@@ -16,6 +16,7 @@ use holdfast_records::{
     Bundle, BundleRow, EnsembleRecord, Key, LogLoss, MemberRecord, NodeLease, NodeLoad, NodeLogRecord,
     NodeLogState, Opener, OpenerReason, ProtocolRange, Record, RecoveryRecord,
 };
+use holdfast_rpc::CallError;
 use holdfast_rpc::follower::{LogFrame, LogName};
 use holdfast_types::{
     CellName, Epoch, FollowerName, HostId, Incarnation, LogEpoch, LogOffset, Millis, NodeName, SessionId,
@@ -24,7 +25,7 @@ use holdfast_types::{
 use tokio::sync::watch;
 
 use super::super::witness::{Frames, LogWitness};
-use super::super::{Recoveries, RecoveryParts, Sweep};
+use super::super::{Recoveries, RecoveryParts, recover_dead};
 use crate::owners::Owners;
 use crate::{clock, random};
 
@@ -224,15 +225,10 @@ impl Fleet {
         self.bucket.put(&key, lease.encode().into()).await.unwrap();
     }
 
-    pub(super) fn sweep(&self) -> Sweep {
-        Sweep {
-            node: NodeName::parse("m").unwrap(),
-            session: SessionId::from_bits(50),
-            records: Arc::clone(&self.bucket),
-            owners: Owners::new(Arc::clone(&self.bucket), Arc::clone(&self.bucket)),
-            recoveries: self.recoveries.clone(),
-            clock_skew_max_ms: 500,
-        }
+    /// As a waker asks for it.
+    pub(super) async fn recover_dead(&self) -> Result<(), CallError> {
+        let owners = Owners::new(Arc::clone(&self.bucket), Arc::clone(&self.bucket));
+        recover_dead(&owners, &self.recoveries, &self.log, 500).await
     }
 
     /// Both followers have fsynced these, from offset 1 on.

@@ -44,6 +44,8 @@ pub(super) struct DueCell {
     pub(super) state: State,
     /// Who looked last, and in which epoch: while that session lives its own timer fires what it installs.
     pub(super) looked: Option<(SessionId, Epoch)>,
+    /// The installation that its owner was last asked about.
+    hinted: Option<AlarmId>,
     /// Looks in a row that changed nothing.
     tries: u32,
     /// There was no such cell.
@@ -58,6 +60,7 @@ impl DueCell {
             entries: alloc::vec![entry],
             state: State::Waiting(now.monotonic),
             looked: None,
+            hinted: None,
             tries: 0,
             is_missing: false,
             has_failed: false,
@@ -79,6 +82,14 @@ impl DueCell {
         self.tries = 0;
         self.looked = None;
         self.has_failed = false;
+    }
+
+    /// Its owner is asked about an installation. Another one than before is news: what was there has fired, so this owner is
+    /// not one that nothing comes of.
+    pub(super) fn ask(&mut self, id: AlarmId) {
+        if self.hinted.replace(id) != Some(id) {
+            self.tries = 0;
+        }
     }
 
     /// When to look again, after a hint.

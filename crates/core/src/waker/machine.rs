@@ -345,6 +345,7 @@ impl Waker {
         match known.newest().filter(|_| is_ours) {
             Some(Entry { minute, id, pass: _ }) => {
                 known.state = State::Hinting;
+                known.ask(id);
                 Some(WakerEffect::Hint { cell, minute, id })
             }
             None => {

@@ -12,6 +12,7 @@ use holdfast_bucket::{Bucket as _, MemoryBucket};
 use holdfast_records::{
     FleetIdentity, Key, NodeLease, NodeLoad, OwnerRecord, OwnerState, ProtocolRange, Record,
 };
+use holdfast_rpc::follower::LogName;
 use holdfast_rpc::{
     Access, Body, CallError, CellCall, CellClient, CellHost, CellPage, CellReply, NodeDescription, PROTOCOL,
     ProcessIdentity, Role, WakeCall, WakeReply, identity, serve,
@@ -100,6 +101,10 @@ impl CellHost for Host {
 
     async fn release_cell(&self, _cell: &CellName) -> Result<(), CallError> {
         Ok(())
+    }
+
+    async fn recover_log(&self, _log: &LogName) -> Result<(), CallError> {
+        unreachable!("a router recovers nothing")
     }
 
     async fn list_cells(&self, _start_after: Option<&CellName>, _limit: usize) -> CellPage {

@@ -10,6 +10,7 @@ use tonic::{Request, Status};
 
 use super::channel::Channel;
 use super::{CellClient, Peer};
+use crate::follower::LogName;
 use crate::proto::node_service_client::NodeServiceClient;
 use crate::{CallError, CellPage, CellSummary, NodeDescription, convert, proto};
 
@@ -27,7 +28,7 @@ pub enum NodeCallError {
     Refused(#[from] CallError),
 }
 
-/// Releasing or covering a cell uploads what is not yet in the bucket.
+/// Releasing or covering a cell, or recovering a log, uploads what is not yet in the bucket.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Everything else answers from memory.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -131,6 +132,20 @@ impl CellClient {
         let question = Question { what: &format!("the upload of `{cell}`"), peer };
         let proto::CoverCellResponse { refusal } =
             question.bounded(RELEASE_TIMEOUT, client.cover_cell(request)).await?;
+        refusal.map_or(Ok(()), |refusal| Err(convert::refusal_from_wire(refusal).into()))
+    }
+
+    /// Has a session recover the log of a dead one. The attempt goes on when the answer does not come in time.
+    ///
+    /// # Errors
+    /// [`NodeCallError`]: not recovered yet; ask again.
+    pub async fn recover_log(&self, peer: &Peer, log: &LogName) -> Result<(), NodeCallError> {
+        let mut client = self.node(peer).await?;
+        let message =
+            proto::RecoverLogRequest { node: log.node.to_string(), session: log.session.to_string() };
+        let question = Question { what: &format!("the recovery of the log of {log}"), peer };
+        let proto::RecoverLogResponse { refusal } =
+            question.bounded(RELEASE_TIMEOUT, client.recover_log(timed(message, RELEASE_TIMEOUT))).await?;
         refusal.map_or(Ok(()), |refusal| Err(convert::refusal_from_wire(refusal).into()))
     }
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use holdfast_types::CellName;
+use holdfast_types::{CellName, NodeName, SessionId};
 use tonic::{Request, Response, Status};
 
+use crate::follower::LogName;
 use crate::proto::node_service_server::NodeService;
 use crate::{CellHost, CellPage, CellSummary, NodeDescription, convert, limits, proto};
 
@@ -65,6 +66,19 @@ impl NodeService for Nodes {
         let cell = cell(&request.into_inner().cell)?;
         let refusal = self.host.cover_cell(&cell).await.err().map(convert::refusal_to_wire);
         Ok(Response::new(proto::CoverCellResponse { refusal }))
+    }
+
+    async fn recover_log(
+        &self,
+        request: Request<proto::RecoverLogRequest>,
+    ) -> Result<Response<proto::RecoverLogResponse>, Status> {
+        let proto::RecoverLogRequest { node, session } = request.into_inner();
+        let node = NodeName::parse(&node).map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let session =
+            SessionId::parse(&session).map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let answer = self.host.recover_log(&LogName { node, session }).await;
+        let refusal = answer.err().map(convert::refusal_to_wire);
+        Ok(Response::new(proto::RecoverLogResponse { refusal }))
     }
 
     async fn list_cells(

@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::follower::LogName;
 use crate::{
     Access, ArmedAlarm, Body, BodyError, CallError, CellCall, CellClient, CellHost, CellPage, CellReply,
     CellSummary, NodeDescription, Peer, ProcessIdentity, Role, WakeCall, WakeReply, identity, serve,
@@ -64,6 +65,13 @@ impl CellHost for Scripted {
 
     async fn release_cell(&self, cell: &CellName) -> Result<(), CallError> {
         if cell.name() == "mine" { Ok(()) } else { Err(CallError::NotOwner(None)) }
+    }
+
+    async fn recover_log(&self, log: &LogName) -> Result<(), CallError> {
+        match log.node.as_str() {
+            "dead" => Ok(()),
+            _ => Err(CallError::Unavailable { reason: format!("the session of {log} lives") }),
+        }
     }
 
     async fn list_cells(&self, start_after: Option<&CellName>, limit: usize) -> CellPage {

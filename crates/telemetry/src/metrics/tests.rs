@@ -70,6 +70,7 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.waker_backlog("w1", WakerLevels { cells: 3, oldest: elapsed, ..WakerLevels::default() });
     metrics.waker_shards("w1", 8);
     metrics.waker_lease_write(LeaseWriteOutcome::Rejected);
+    metrics.waker_sweep(SweepResult::NotYet);
     metrics.bucket_operation(BucketOperation::DeleteMany, BucketOutcome::Failed, elapsed);
 }
 

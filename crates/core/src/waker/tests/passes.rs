@@ -143,6 +143,20 @@ fn a_new_installation_is_news_unless_its_owner_has_just_looked() {
     assert_eq!(reads(&pass(&mut waker, &entries, 10_000)), [cell(1)]);
 }
 
+/// One that rings every ten seconds is asked about each ring, and never waits longer than for its first.
+#[test]
+fn a_cell_that_goes_on_ringing_is_not_left_alone_for_long() {
+    let mut waker = waker(64);
+    live(&mut waker, &[7], 0);
+    for ring in 1..8 {
+        let (at, due) = ((ring - 1) * 13_000, (ring - 1) * 13_000 + 10_000);
+        let effects = pass(&mut waker, &[entry(1, id(1, ring))], at);
+        assert_eq!(reads(&effects), [cell(1)], "ring {ring}");
+        not_retired(&mut waker, cell(1), at);
+        hinted(&mut waker, cell(1), looked(7, Some((id(1, ring), due))), at);
+    }
+}
+
 #[test]
 fn failures_back_off_by_doubling_and_overload_makes_room() {
     let mut waker = waker(64);
