@@ -108,6 +108,8 @@ pub async fn run(options: &ChaosOptions) -> Result<ChaosReport> {
         nodes: options.nodes,
         ingresses: options.ingresses,
         followers: options.followers,
+        // It has the logs of dead sessions recovered whose cells nobody asks for.
+        wakers: 1,
         lease_ttl: options.lease_ttl,
         seed: options.seed,
         ..ClusterOptions::default()

@@ -17,6 +17,7 @@ mod fencing;
 mod follower_acks;
 mod full_disk;
 mod lost_disks;
+mod orphans;
 mod restart_orders;
 mod sockets;
 mod start;
