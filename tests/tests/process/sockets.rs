@@ -3,7 +3,6 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
@@ -267,10 +266,11 @@ async fn whatever_takes_an_object_away_closes_its_sockets_with_1012_once() {
     let sockets = open().await;
     cluster.process("n1").unwrap().terminate().unwrap();
     restarted("a drain of the node", sockets).await;
+    cluster.process_mut("n1").unwrap().wait_exit(SOON).await.unwrap();
 
     cluster.start_node("n1").await.unwrap();
     let sockets = open().await;
     cluster.process("i1").unwrap().terminate().unwrap();
     restarted("the end of the ingress", sockets).await;
-    tokio::time::sleep(Duration::from_millis(10)).await;
+    cluster.process_mut("i1").unwrap().wait_exit(SOON).await.unwrap();
 }
