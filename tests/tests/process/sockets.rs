@@ -255,7 +255,7 @@ async fn whatever_takes_an_object_away_closes_its_sockets_with_1012_once() {
     };
 
     let sockets = open().await;
-    deploy(&cluster, project.path(), "// another version").await;
+    deploy(&cluster, project.path(), "globalThis.version = 2;").await;
     restarted("a deployment", sockets).await;
 
     let sockets = open().await;
