@@ -22,7 +22,9 @@ use tokio::sync::mpsc;
 
 pub(crate) use body::{IncomingBody, OutgoingBody, OutgoingReader, Piece};
 pub(crate) use js::Applications;
-pub(crate) use operation::{ObjectRequest, OpAnswer, Operation, ServerAnswer, ServerRequest};
+pub(crate) use operation::{
+    DatabaseRequest, ObjectRequest, OpAnswer, Operation, ServerAnswer, ServerRequest,
+};
 pub(crate) use socket::read_socket;
 
 /// What a runtime knows of its cell.

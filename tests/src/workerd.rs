@@ -18,7 +18,8 @@ pub struct Workerd {
 
 impl Workerd {
     /// Installs workerd into `install` and serves the project in `project`: the modules of `src`, of which `index.js` is
-    /// the entry, with the variables, objects and compatibility of `config`. State goes below `state`.
+    /// the entry, with the variables, objects, databases and compatibility of `config`. Databases are served by
+    /// `d1/server.js` of the project. State goes below `state`.
     ///
     /// # Errors
     /// When it cannot be installed, does not start, or the project has what this does not know.
@@ -32,6 +33,7 @@ impl Workerd {
         let objects = state.join("objects");
         std::fs::create_dir_all(&objects)?;
         copy_modules(&project.join("src"), &state.join("src"))?;
+        copy_modules(&project.join("d1"), &state.join("d1"))?;
         let capnp = state.join("config.capnp");
         std::fs::write(&capnp, configuration(&state.join("src"), &objects, config)?)?;
         let mut child = Command::new(install.join("node_modules/.bin/workerd"))
@@ -103,13 +105,27 @@ fn configuration(src: &Path, objects: &Path, config: &Value) -> Result<String> {
         write!(bindings, "(name = {}, durableObjectNamespace = {}),", quote(name), quote(class))?;
         write!(classes, "(className = {0}, uniqueKey = {0}, enableSql = true),", quote(class))?;
     }
+    for binding in config["d1_databases"].as_array().into_iter().flatten() {
+        let name = binding["binding"].as_str().context("a binding has a name")?;
+        let fetcher = r#"(name = "fetcher", service = "database")"#;
+        write!(
+            bindings,
+            r#"(name = {}, wrapped = (moduleName = "cloudflare-internal:d1-api", innerBindings = [{fetcher}])),"#,
+            quote(name)
+        )?;
+    }
     let date = config["compatibility_date"].as_str().context("the project has a compatibility date")?;
     let (date, path) = (quote(date), quote(&objects.display().to_string()));
     Ok(format!(
         r#"using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
-  services = [(name = "main", worker = .application), (name = "disk", disk = (path = {path}, writable = true))],
+  services = [(name = "main", worker = .application), (name = "database", worker = .database), (name = "disk", disk = (path = {path}, writable = true))],
   sockets = [(name = "http", address = "127.0.0.1:0", http = (), service = "main")]);
+const database :Workerd.Worker = (
+  modules = [(name = "server.js", esModule = embed "d1/server.js")], compatibilityDate = {date},
+  bindings = [(name = "DATABASE", durableObjectNamespace = "Database")],
+  durableObjectNamespaces = [(className = "Database", uniqueKey = "Database", enableSql = true)],
+  durableObjectStorage = (localDisk = "disk"));
 const application :Workerd.Worker = (
   modules = [{modules}], compatibilityDate = {date}, bindings = [{bindings}],
   durableObjectNamespaces = [{classes}], durableObjectStorage = (localDisk = "disk"));

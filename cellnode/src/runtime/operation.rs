@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{IncomingBody, Piece, RequestBody};
 
-/// Longest wait for another object's answer.
+/// Longest wait for the answer of another cell.
 const OBJECT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What a runtime wants done outside of its thread. It carries all that its execution needs.
@@ -29,6 +29,8 @@ pub(crate) enum Operation {
     Fetch(Box<ServerRequest>),
     /// A call of another object, or of the cell's own.
     CallObject(Box<ObjectRequest>),
+    /// Statements for a database.
+    QueryDatabase(Box<DatabaseRequest>),
     /// Nothing: it failed before it could begin, and its runtime is to be told like of any other.
     Failed(Box<JsError>),
 }
@@ -59,6 +61,17 @@ pub(crate) struct ObjectRequest {
     pub(crate) is_socket: bool,
 }
 
+/// Statements for a database.
+#[derive(Debug)]
+pub(crate) struct DatabaseRequest {
+    /// Sends them.
+    pub(crate) outbound: Outbound,
+    /// Which database.
+    pub(crate) database: String,
+    /// The statements, as JSON.
+    pub(crate) request: Bytes,
+}
+
 /// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct ServerAnswer {
@@ -81,7 +94,7 @@ pub(crate) enum OpAnswer {
     Written(bool),
     /// The answer to a request.
     Response(Box<ServerAnswer>),
-    /// The result of a method.
+    /// The result of a method, or of statements.
     Returned(Bytes),
     /// There is no answer.
     Failed(Box<JsError>),
@@ -98,6 +111,7 @@ impl Operation {
             Self::Write(piece) => piece.len(),
             Self::Fetch(request) => of(request.request.body()),
             Self::CallObject(request) => of(request.request.body()),
+            Self::QueryDatabase(query) => query.request.len(),
         }
     }
 
@@ -128,6 +142,7 @@ impl Operation {
             Self::Read(body) => return OpAnswer::Chunk(body.read().await),
             Self::Fetch(request) => fetch(*request).await,
             Self::CallObject(request) => call_object(*request).await,
+            Self::QueryDatabase(query) => query_database(*query).await,
             Self::Write(_) | Self::Failed(_) => unreachable!("neither is waited for"),
         };
         result.unwrap_or_else(|error| OpAnswer::Failed(Box::new(error)))
@@ -147,6 +162,12 @@ async fn fetch(request: ServerRequest) -> Result<OpAnswer, JsError> {
     let (head, body) = response.into_parts();
     let body = RequestBody::Stream(body);
     Ok(OpAnswer::Response(Box::new(ServerAnswer { head, body, url, redirected })))
+}
+
+async fn query_database(query: DatabaseRequest) -> Result<OpAnswer, JsError> {
+    let DatabaseRequest { outbound, database, request } = query;
+    let deadline = Instant::now() + OBJECT_TIMEOUT;
+    outbound.query_database(&database, request, deadline).await.map(OpAnswer::Returned)
 }
 
 async fn call_object(call: ObjectRequest) -> Result<OpAnswer, JsError> {

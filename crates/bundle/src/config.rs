@@ -17,6 +17,7 @@ use crate::rules::Rule;
 pub use keys::{IGNORED_KEYS, LATER_KEYS, SUPPORTED_KEYS};
 pub(crate) use read::Spot;
 pub(crate) use sections::ClassUse;
+use sections::ServiceUse;
 pub(crate) use tree::ConfigText;
 
 use read::Reader;
@@ -84,6 +85,8 @@ struct Draft {
     flags: Vec<String>,
     vars: Vec<(usize, BindingEntry)>,
     objects: Vec<(usize, BindingEntry, ClassUse)>,
+    databases: Vec<(usize, BindingEntry)>,
+    services: Vec<(usize, ServiceUse)>,
     migrations: Vec<MigrationEntry>,
     rules: Vec<Rule>,
     define: Vec<(Spot, String)>,
@@ -115,6 +118,8 @@ impl Draft {
             }
             "vars" => self.vars = sections::vars(reader, node)?,
             "durable_objects" => self.objects = sections::durable_objects(reader, node)?,
+            "d1_databases" => self.databases = sections::d1_databases(reader, node)?,
+            "services" => self.services = sections::services(reader, node)?,
             "migrations" => self.migrations = sections::migrations(reader, node)?,
             "rules" => self.rules = sections::rules(reader, node)?,
             "define" => self.define = sections::define(reader, node)?,
@@ -137,7 +142,20 @@ impl Draft {
     }
 
     fn finish(self, dir: PathBuf, file: PathBuf, text: ConfigText) -> Result<Config, BundleError> {
-        let Self { name, main, date, mut flags, vars, objects, migrations, rules, define, tsconfig } = self;
+        let Self {
+            name,
+            main,
+            date,
+            mut flags,
+            vars,
+            objects,
+            databases,
+            services,
+            migrations,
+            rules,
+            define,
+            tsconfig,
+        } = self;
         let reader = Reader { file: &text };
         let main = main.ok_or_else(|| reader.missing(0, "main", "the file that the Worker begins in"))?;
         let date =
@@ -154,8 +172,11 @@ impl Draft {
         let mut bindings: Vec<BindingEntry> = Vec::new();
         let mut classes = Vec::new();
         let objects = objects.into_iter().map(|(offset, binding, class)| (offset, binding, Some(class)));
-        for (offset, binding, class) in
-            vars.into_iter().map(|(offset, binding)| (offset, binding, None)).chain(objects)
+        let services =
+            services.into_iter().map(|(offset, service)| Ok((offset, service.of(&reader, &name.text)?)));
+        let services = services.collect::<Result<Vec<_>, BundleError>>()?;
+        let others = vars.into_iter().chain(databases).chain(services);
+        for (offset, binding, class) in others.map(|(offset, binding)| (offset, binding, None)).chain(objects)
         {
             if bindings.iter().any(|earlier| earlier.name == binding.name) {
                 let spot = Spot { text: binding.name, offset };

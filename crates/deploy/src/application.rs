@@ -56,6 +56,8 @@ fn bind(
             Binding::Text { value } => Bound::Text(value),
             Binding::Json { value } => Bound::Json(value),
             Binding::DurableObject { class } => Bound::ObjectNamespace { class },
+            Binding::D1Database { database } => Bound::Database { name: database },
+            Binding::SelfService { entrypoint } => Bound::SelfService { entrypoint },
         };
         (entry.name.clone(), bound)
     });

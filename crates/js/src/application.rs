@@ -42,6 +42,11 @@ pub enum Binding {
         /// Their class.
         class: String,
     },
+    /// A D1 database: the cell `db:<name>`.
+    Database {
+        /// Its name.
+        name: String,
+    },
     /// The Worker of this application.
     SelfService {
         /// The exported `WorkerEntrypoint`; none: the default export.

@@ -130,6 +130,13 @@ pub enum Op {
         /// What it calls.
         call: OutgoingCall,
     },
+    /// Statements for a D1 database. Answered with [`OpAnswer::Returned`].
+    QueryDatabase {
+        /// Its name.
+        database: String,
+        /// JSON, as the SQL API's `/d1` reads it; its answer is what is returned.
+        request: Bytes,
+    },
     /// The next chunk of a body. Answered with [`OpAnswer::Chunk`].
     ReadBody {
         /// Which.
@@ -150,7 +157,7 @@ pub enum Op {
 pub enum OpAnswer {
     /// A response.
     Response(IncomingResponse),
-    /// The result of a method, in the clone format.
+    /// The result of a method, in the clone format; for a database, JSON.
     Returned(Bytes),
     /// A chunk, or the end of the body.
     Chunk(Option<Bytes>),

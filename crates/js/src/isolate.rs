@@ -15,6 +15,7 @@ use crate::web::sockets;
 
 pub(crate) mod budget;
 pub(crate) mod console;
+pub(crate) mod databases;
 mod errors;
 pub(crate) mod events;
 pub(crate) mod host;

@@ -5,6 +5,7 @@
 mod addresses;
 mod body;
 mod connect;
+mod databases;
 mod decode;
 mod fetch;
 mod fields;

@@ -61,7 +61,8 @@ impl Outbound {
         let request = internal(request)?;
         let object = ObjectCall { name, method, is_socket };
         let call = CellCall { cell, access: Access::ReadWrite, request, object, deadline };
-        let reply = self.inner.router.forward(call).await.map_err(not_answered)?;
+        let reply =
+            self.inner.router.forward(call).await.map_err(|error| not_answered("Durable Object", &error))?;
         match reply.thrown {
             Some(thrown) => Err(thrown_error(*thrown)),
             None => Ok(ObjectReply { response: reply.response }),
@@ -98,8 +99,8 @@ fn thrown_error(thrown: ThrownError) -> JsError {
 
 /// Why there is no answer, in the terms of handlers. A call that may have run is not `retryable`: whether it may run twice
 /// is for the application to decide, which knows what it does.
-fn not_answered(error: RouteError) -> JsError {
-    let message = format!("the Durable Object did not answer: {error}");
+pub(crate) fn not_answered(who: &str, error: &RouteError) -> JsError {
+    let message = format!("the {who} did not answer: {error}");
     let is_overloaded = matches!(error, RouteError::Refused(CallError::Overloaded { .. }));
     let is_retryable = match error {
         RouteError::Refused(error) => match error {
@@ -156,7 +157,7 @@ mod tests {
             (RouteError::OutcomeUnknown { reason: reason() }, false, false),
         ] {
             let text = error.to_string();
-            let error = not_answered(error);
+            let error = not_answered("Durable Object", &error);
             assert_eq!((error.retryable, error.overloaded), (is_retryable, is_overloaded), "{text}");
             assert!(error.message.ends_with(&text) && !error.remote);
         }

@@ -111,6 +111,17 @@ pub enum Binding {
         /// Their class.
         class: String,
     },
+    /// A D1 database: the cell `db:<name>`.
+    D1Database {
+        /// Its name.
+        database: String,
+    },
+    /// The Worker of this application.
+    SelfService {
+        /// The exported `WorkerEntrypoint`; none: the default export.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        entrypoint: Option<String>,
+    },
 }
 
 /// One step in the life of the project's classes.

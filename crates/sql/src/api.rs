@@ -4,6 +4,7 @@
 
 mod args;
 mod cursor;
+mod d1;
 mod describe;
 mod hrana;
 mod json;
@@ -56,7 +57,7 @@ pub struct SqlCall<'a> {
     /// The HTTP method.
     pub method: &'a str,
     /// The path below the cell: `/v2`, `/v2/pipeline`, `/v3`, `/v3/pipeline`, `/v3/cursor`, `/v1/execute`,
-    /// `/v1/batch`, `/query` or `/`.
+    /// `/v1/batch`, `/query`, `/` or, from within the fleet, `/d1`.
     pub path: &'a str,
     /// The whole body. Its type is not asked: all bodies are JSON, and curl sends another name for it.
     pub body: &'a [u8],
@@ -106,6 +107,7 @@ impl SqlRuntime {
             ("POST", "/v1/execute") => v1::execute(self, engine, call),
             ("POST", "/v1/batch") => v1::batch(self, engine, call),
             ("POST", "/query") => query::run(self, engine, call),
+            ("POST", "/d1") => d1::run(self, engine, call),
             ("GET", "") => describe::run(self, engine, call),
             (_, "/v1/execute" | "/v1/batch" | "/v2/pipeline" | "/v3/pipeline" | "/v3/cursor" | "/query") => {
                 Outcome::Reply(SqlReply::wrong_method(call, "POST"))

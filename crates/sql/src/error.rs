@@ -36,6 +36,22 @@ impl SqlFailure {
     }
 }
 
+impl SqlFailure {
+    /// The failure as handlers see it: `text: SQLITE_CODE (extended: SQLITE_CODE_MORE)`, as workerd writes it.
+    #[must_use]
+    pub fn handler_text(&self) -> String {
+        let Self { code, message, extended } = self;
+        // What is refused before SQLite sees it has no code there.
+        if code.is_empty() || message.starts_with("To execute a transaction") {
+            return message.clone();
+        }
+        match extended_name(*extended) {
+            Some(name) => format!("{message}: {code} (extended: {name})"),
+            None => format!("{message}: {code}"),
+        }
+    }
+}
+
 impl From<SqliteError> for SqlFailure {
     fn from(error: SqliteError) -> Self {
         let SqliteError { extended, mut message, offset } = error;
@@ -76,6 +92,24 @@ pub(crate) fn code_name(code: i32) -> &'static str {
         26 => "SQLITE_NOTADB",
         _ => "SQLITE_UNKNOWN",
     }
+}
+
+/// SQLite's names of the extended codes that a handler can meet.
+fn extended_name(code: i32) -> Option<&'static str> {
+    Some(match code {
+        257 => "SQLITE_ERROR_MISSING_COLLSEQ",
+        275 => "SQLITE_CONSTRAINT_CHECK",
+        787 => "SQLITE_CONSTRAINT_FOREIGNKEY",
+        1043 => "SQLITE_CONSTRAINT_FUNCTION",
+        1299 => "SQLITE_CONSTRAINT_NOTNULL",
+        1555 => "SQLITE_CONSTRAINT_PRIMARYKEY",
+        1811 => "SQLITE_CONSTRAINT_TRIGGER",
+        2067 => "SQLITE_CONSTRAINT_UNIQUE",
+        2323 => "SQLITE_CONSTRAINT_VTAB",
+        2579 => "SQLITE_CONSTRAINT_ROWID",
+        3091 => "SQLITE_CONSTRAINT_DATATYPE",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -70,6 +70,17 @@ pub(super) async fn call_object(
     call.await.into()
 }
 
+/// Statements for a database.
+pub(super) async fn query_database(
+    outbound: Outbound,
+    database: String,
+    request: Bytes,
+    timeout: Duration,
+) -> Outcome {
+    let answer = outbound.query_database(&database, request, Instant::now() + timeout).await;
+    answer.map(Outcome::Returned).into()
+}
+
 /// The next chunk of a body.
 pub(super) async fn read(id: IncomingBodyId, mut body: Body) -> Outcome {
     loop {

@@ -6,6 +6,7 @@ import * as alarms from './alarms.js';
 import * as clone from './clone.js';
 import * as compression from './compression.js';
 import * as crypto from './crypto.js';
+import * as d1 from './d1.js';
 import * as encoding from './encoding.js';
 import * as events from './events.js';
 import * as forms from './forms.js';
@@ -28,8 +29,8 @@ export { Room } from './room.js';
 
 const everywhere = { clone, compression, crypto, encoding, events, forms, headers, http, order, sockets, streams, url };
 const places = {
-  worker: { ...everywhere, objects, worker },
-  object: { alarms, hibernation, kv, objects, order, sql },
+  worker: { ...everywhere, d1, objects, worker },
+  object: { alarms, d1, hibernation, kv, objects, order, sql },
 };
 
 async function run(place, request, more) {

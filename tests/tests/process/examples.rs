@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
+use holdfast_tests::client::{Outcome, SqlClient};
 use holdfast_tests::cluster::Cluster;
 use holdfast_tests::wait;
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -212,6 +213,40 @@ async fn a_rate_limit_holds_for_its_key_and_over_the_death_of_every_node() {
 
     power_cut(&mut cluster, &["n1", "n2"]).await;
     browser.until("/", &[("x-api-key", "alice")], 429).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_tenant_has_a_database_and_sql_clients_see_it_too() {
+    let mut cluster = fleet(2, 1).await;
+    let browser = Browser::of(&cluster);
+    deploy(&cluster, &example("tenants")).await;
+    let acme = [("x-api-key", "acme-key")];
+    assert_eq!(browser.until("/total", &acme, 200).await.json(), json!({ "invoices": 0, "cents": 0 }));
+    assert_eq!(browser.get("/total").await.status, 401);
+    let add = async |invoices: Value| {
+        browser.page(Method::POST, "/invoices", &acme, &invoices.to_string()).await.unwrap()
+    };
+    let ada = json!({ "id": 1, "customer": "Ada", "cents": 1200 });
+    let bob = json!({ "id": 2, "customer": "Bob", "cents": 300 });
+    let added = add(json!([{ "customer": "Ada", "cents": 1200 }, { "customer": "Bob", "cents": 300 }])).await;
+    assert_eq!((added.status.as_u16(), added.json()), (201, json!([ada, bob])));
+    let refused = add(json!([{ "customer": "Eve", "cents": 5 }, { "customer": "Eve", "cents": -5 }])).await;
+    assert_eq!(refused.status, 400);
+    assert_eq!(
+        refused.json()["error"],
+        "D1_ERROR: CHECK constraint failed: cents > 0: SQLITE_CONSTRAINT (extended: SQLITE_CONSTRAINT_CHECK)"
+    );
+
+    power_cut(&mut cluster, &["n1", "n2"]).await;
+    let page = browser.until("/invoices", &acme, 200).await;
+    assert_eq!(page.json(), json!([ada, bob]));
+    assert_eq!(
+        browser.page(Method::GET, "/total", &[("x-api-key", "globex-key")], "").await.unwrap().json(),
+        json!({ "invoices": 0, "cents": 0 })
+    );
+    let client = SqlClient::new(SOON);
+    let asked = client.query(cluster.ingress(), "tenant-acme", "SELECT sum(cents) FROM invoices", &[]).await;
+    assert!(matches!(&asked, Outcome::Acked(rows, _) if *rows == [[json!(1500)]]), "{asked:?}");
 }
 
 /// An open stream of events.

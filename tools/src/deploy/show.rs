@@ -37,6 +37,12 @@ fn to_json(id: VersionId, state: &str, record: &VersionRecord) -> Value {
         Binding::Text { value } => json!({ "name": name, "type": "text", "value": value }),
         Binding::Json { value } => json!({ "name": name, "type": "json", "value": value }),
         Binding::DurableObject { class } => json!({ "name": name, "type": "durable_object", "class": class }),
+        Binding::D1Database { database } => {
+            json!({ "name": name, "type": "d1_database", "database": database })
+        }
+        Binding::SelfService { entrypoint } => {
+            json!({ "name": name, "type": "self_service", "entrypoint": entrypoint })
+        }
     });
     json!({
         "version": id.to_string(), "state": state, "created_ms": record.created_ms.get(), "message": record.message,
@@ -72,9 +78,13 @@ fn to_text(id: VersionId, state: &str, record: &VersionRecord) -> String {
         let mut table = Table::new(["BINDING", "WHAT", "VALUE"]);
         for BindingEntry { name, binding } in bindings {
             let (what, value) = match binding {
-                Binding::Text { value } => ("text", value),
-                Binding::Json { value } => ("json", value),
-                Binding::DurableObject { class } => ("Durable Objects", class),
+                Binding::Text { value } => ("text", value.as_str()),
+                Binding::Json { value } => ("json", value.as_str()),
+                Binding::DurableObject { class } => ("Durable Objects", class.as_str()),
+                Binding::D1Database { database } => ("D1 database", database.as_str()),
+                Binding::SelfService { entrypoint } => {
+                    ("this Worker", entrypoint.as_deref().unwrap_or("default"))
+                }
             };
             table.row([name, what, &shortened(value)]);
         }

@@ -5,7 +5,9 @@ use holdfast_outbound::{ObjectTarget, outgoing_request};
 
 use super::convert::{event_of, failed, response_answer, returned};
 use super::object::JsObject;
-use crate::runtime::{AlarmEnd, Effect, ObjectRequest, OpId, Operation, Piece, ServerRequest, Turn};
+use crate::runtime::{
+    AlarmEnd, DatabaseRequest, Effect, ObjectRequest, OpId, Operation, Piece, ServerRequest, Turn,
+};
 
 impl JsObject {
     /// Takes the effects of a turn over, in order. A broken turn has none but its log.
@@ -130,6 +132,9 @@ impl JsObject {
                 let body = live.bodies.request(request.body);
                 let request = head.map(|()| body);
                 Ok(Operation::Fetch(Box::new(ServerRequest { outbound, request, redirect })))
+            }
+            Op::QueryDatabase { database, request } => {
+                Ok(Operation::QueryDatabase(Box::new(DatabaseRequest { outbound, database, request })))
             }
             Op::CallObject { class, id, name, call } => {
                 let target = ObjectTarget { class, id, name };

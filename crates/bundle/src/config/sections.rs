@@ -1,6 +1,7 @@
 //! The tables of a configuration: Durable Objects, migrations, module rules, variables, definitions.
 
 use holdfast_records::{Binding, BindingEntry, MigrationEntry};
+use holdfast_types::CellName;
 
 use super::read::{Reader, Spot};
 use super::tree::{Node, Value};
@@ -83,6 +84,95 @@ fn object_binding(
     let class = identifier(reader, "durable_objects.bindings.class_name", class)?;
     let binding = Binding::DurableObject { class: class.text.clone() };
     Ok((name.offset, BindingEntry { name: name.text, binding }, ClassUse { class }))
+}
+
+/// `d1_databases`. A database is the cell `db:<database_name>`, which SQL clients reach by the same name.
+pub(super) fn d1_databases(
+    reader: &Reader<'_>,
+    node: &Node,
+) -> Result<Vec<(usize, BindingEntry)>, BundleError> {
+    const KEY: &str = "d1_databases";
+    let mut found = Vec::new();
+    for item in reader.list(KEY, node)? {
+        let (mut name, mut database, mut id) = (None, None, None);
+        for entry in reader.table(KEY, item)? {
+            match entry.key.as_str() {
+                "binding" => name = Some(reader.text("d1_databases.binding", &entry.node)?),
+                "database_name" => database = Some(reader.text("d1_databases.database_name", &entry.node)?),
+                "database_id" => id = Some(reader.text("d1_databases.database_id", &entry.node)?),
+                // Of Wrangler's own commands and server.
+                "preview_database_id"
+                | "migrations_dir"
+                | "migrations_table"
+                | "migrations_pattern"
+                | "database_internal_env"
+                | "remote"
+                | "experimental_remote" => {}
+                _ => return Err(reader.unknown(KEY, entry, &["binding", "database_name", "database_id"])),
+            }
+        }
+        let missing = |key: &str, what| reader.missing(item.offset, &format!("{KEY}.{key}"), what);
+        let name = name.ok_or_else(|| missing("binding", "the property of `env`"))?;
+        let name = identifier(reader, "d1_databases.binding", name)?;
+        let database = database.or(id).ok_or_else(|| missing("database_name", "which database"))?;
+        if let Err(error) = CellName::new("db", &database.text) {
+            return Err(reader.wrong_value(
+                "d1_databases.database_name",
+                &database,
+                &format!("names no cell: {error}"),
+            ));
+        }
+        let binding = Binding::D1Database { database: database.text };
+        found.push((name.offset, BindingEntry { name: name.text, binding }));
+    }
+    Ok(found)
+}
+
+/// A Worker that a binding names.
+#[derive(Debug)]
+pub(crate) struct ServiceUse {
+    name: String,
+    service: Spot,
+    entrypoint: Option<String>,
+}
+
+impl ServiceUse {
+    /// The binding, where the Worker is that of this application, `own`.
+    pub(super) fn of(self, reader: &Reader<'_>, own: &str) -> Result<BindingEntry, BundleError> {
+        if self.service.text != own {
+            let problem = "is another application: a fleet runs one, so a service can only be the application's own Worker";
+            return Err(reader.wrong_value("services.service", &self.service, problem));
+        }
+        let binding = Binding::SelfService { entrypoint: self.entrypoint };
+        Ok(BindingEntry { name: self.name, binding })
+    }
+}
+
+/// `services`.
+pub(super) fn services(reader: &Reader<'_>, node: &Node) -> Result<Vec<(usize, ServiceUse)>, BundleError> {
+    const KEY: &str = "services";
+    let mut found = Vec::new();
+    for item in reader.list(KEY, node)? {
+        let (mut name, mut service, mut entrypoint) = (None, None, None);
+        for entry in reader.table(KEY, item)? {
+            match entry.key.as_str() {
+                "binding" => name = Some(reader.text("services.binding", &entry.node)?),
+                "service" => service = Some(reader.text("services.service", &entry.node)?),
+                "entrypoint" => entrypoint = Some(reader.text("services.entrypoint", &entry.node)?),
+                "environment" | "props" => return Err(reader.not_yet(KEY, entry)),
+                _ => return Err(reader.unknown(KEY, entry, &["binding", "service", "entrypoint"])),
+            }
+        }
+        let missing = |key: &str, what| reader.missing(item.offset, &format!("{KEY}.{key}"), what);
+        let name = name.ok_or_else(|| missing("binding", "the property of `env`"))?;
+        let name = identifier(reader, "services.binding", name)?;
+        let service = service.ok_or_else(|| missing("service", "the name of the application"))?;
+        let entrypoint =
+            entrypoint.map(|spot| identifier(reader, "services.entrypoint", spot)).transpose()?;
+        let entrypoint = entrypoint.map(|spot| spot.text).filter(|name| name != "default");
+        found.push((name.offset, ServiceUse { name: name.text, service, entrypoint }));
+    }
+    Ok(found)
 }
 
 /// `migrations`.

@@ -181,6 +181,8 @@ fn toml_gives_bindings_classes_and_definitions() {
             "name = \"chat\"\nmain = \"i.js\"\ncompatibility_date = \"2026-11-01\"\nworkers_dev = false\nminify = true\n\
              [vars]\nMODE = \"live\"\nLIMITS = { b = [1, 2.5], a = true }\n[define]\nVERSION = '\"v7\"'\n\
              [[durable_objects.bindings]]\nname = \"ROOMS\"\nclass_name = \"Room\"\n\
+             [[d1_databases]]\nbinding = \"DB\"\ndatabase_name = \"shop\"\ndatabase_id = \"0\"\nmigrations_dir = \"m\"\n\
+             [[services]]\nbinding = \"ME\"\nservice = \"chat\"\nentrypoint = \"Admin\"\n\
              [[migrations]]\ntag = \"v1\"\nnew_sqlite_classes = [\"Hall\"]\n[[migrations]]\ntag = \"v2\"\nrenamed_classes = [{ from = \"Hall\", to = \"Room\" }]\n",
         ),
         (
@@ -194,8 +196,10 @@ fn toml_gives_bindings_classes_and_definitions() {
     assert_eq!((manifest.name.as_str(), manifest.classes.as_slice()), ("chat", &["Room".to_owned()][..]));
     let bindings: Vec<_> =
         manifest.bindings.iter().map(|entry| (entry.name.as_str(), &entry.binding)).collect();
-    assert_eq!(bindings[0], ("LIMITS", &Binding::Json { value: "{\"b\":[1,2.5],\"a\":true}".into() }));
-    assert_eq!(bindings[2], ("ROOMS", &Binding::DurableObject { class: "Room".into() }));
+    assert_eq!(bindings[0], ("DB", &Binding::D1Database { database: "shop".into() }));
+    assert_eq!(bindings[2], ("ME", &Binding::SelfService { entrypoint: Some("Admin".into()) }));
+    assert_eq!(bindings[1], ("LIMITS", &Binding::Json { value: "{\"b\":[1,2.5],\"a\":true}".into() }));
+    assert_eq!(bindings[4], ("ROOMS", &Binding::DurableObject { class: "Room".into() }));
     assert_eq!(manifest.migrations[1].renamed_classes, [("Hall".to_owned(), "Room".to_owned())]);
     let notes = bundled.notes.join("\n");
     assert!(

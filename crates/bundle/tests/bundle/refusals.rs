@@ -41,6 +41,18 @@ fn a_wrong_configuration_is_told_with_its_place() {
             "the class `Room` is not exported by `i.js`, which exports `default`",
         ),
         ("\"migrations\": [{\"tag\": \"a\"}, {\"tag\": \"a\"}]", "is the tag of an earlier migration, too"),
+        ("\"d1_databases\": [{\"binding\": \"DB\"}]", "`d1_databases.database_name` is missing"),
+        ("\"d1_databases\": [{\"database_name\": \"a\"}]", "`d1_databases.binding` is missing"),
+        (
+            "\"d1_databases\": [{\"binding\": \"DB\", \"database_name\": \"\"}]",
+            "`d1_databases.database_name`: `` names no cell",
+        ),
+        ("\"d1_databases\": [{\"binding\": \"DB\", \"database\": \"a\"}]", "unknown key `database`"),
+        (
+            "\"services\": [{\"binding\": \"S\", \"service\": \"b\"}]",
+            "`services.service`: `b` is another application",
+        ),
+        ("\"services\": [{\"service\": \"a\"}]", "`services.binding` is missing"),
         ("\"x\" 1", "not JSON"),
     ] {
         let text = of_member(member);

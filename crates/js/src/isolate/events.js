@@ -393,7 +393,10 @@ export default function (native, internals) {
   for (const [name, kind, value] of native.bindings) {
     if (kind === 'text') env[name] = value;
     else if (kind === 'json') env[name] = JSON.parse(value);
-    else {
+    else if (kind === 'database') {
+      internals.load('databases');
+      env[name] = internals.makeDatabase(value);
+    } else {
       internals.load('objects');
       env[name] = kind === 'objects' ? internals.makeNamespace(value) : internals.makeSelfService(value);
     }

@@ -74,7 +74,7 @@ impl Slot {
             event.and_then(|event| self.events.get(&event)).map_or_else(Span::none, |e| e.span.clone());
         let reads = match &op_call {
             Op::ReadBody { body } => Some(*body),
-            Op::Fetch(_) | Op::CallObject { .. } | Op::WriteBody { .. } => None,
+            Op::Fetch(_) | Op::CallObject { .. } | Op::QueryDatabase { .. } | Op::WriteBody { .. } => None,
         };
         let outbound = self.thread.context.outbound.clone();
         let timeout = self.thread.context.options.call_timeout();
@@ -101,6 +101,9 @@ impl Slot {
                         self.spawn(op, span, ops::call_object(outbound, target, method, args, timeout))
                     }
                 })
+            }
+            Op::QueryDatabase { database, request } => {
+                Some(self.spawn(op, span, ops::query_database(outbound, database, request, timeout)))
             }
             Op::ReadBody { body: id } => {
                 match self.incoming.remove(&id).map(|upload| ops::read_now(id, upload.body)) {

@@ -182,12 +182,12 @@ impl Engine {
         Ok((summary, used, is_last.then_some(buffer.rows)))
     }
 
-    /// The budget of a call of an object is what is left of its turn, not the engine's own.
+    /// The budget of a call of an object is what its caller gives, not the engine's own.
     fn name_budget(&self, mut failure: SqlFailure, time: Duration) -> SqlFailure {
         if failure.code == "SQLITE_INTERRUPT" && self.shared.is_budget_spent() {
             let ms = time.as_millis();
             failure.message =
-                format!("interrupted: the statement took more than the {ms} ms that its turn had left");
+                format!("interrupted: the statement took more than the {ms} ms that it was given");
         }
         failure
     }
