@@ -20,6 +20,7 @@ use crate::backoff::Backoff;
 use crate::blocking::blocking;
 use crate::cells::{Job, Resident, ResidentParts};
 use crate::data_dir::CellFiles;
+use crate::dormant::Asleep;
 use crate::node::Node;
 use crate::restore::{self, PlannedChain, RestoreError, RestoreJob, Restored};
 
@@ -53,13 +54,15 @@ async fn run(node: &Arc<Node>, cell: &CellName) -> Result<Arc<Resident>, CallErr
         return Err(unavailable(cell, "the node does not hold its lease"));
     }
     let stage = Instant::now();
-    let (owner, version, previous) = claim(node, cell).instrument(tracing::info_span!(span::CLAIM)).await?;
+    let asleep = node.dormant.take(cell);
+    let (owner, version, previous) =
+        claim(node, cell, asleep.as_ref()).instrument(tracing::info_span!(span::CLAIM)).await?;
     metrics().activation_stage(Stage::Claim, stage.elapsed());
 
     let files = node.data_dir.cell(cell);
     let stage = Instant::now();
     let span = tracing::info_span!(span::RESTORE);
-    let restored = rebuild(node, &owner, previous, &files).instrument(span).await?;
+    let restored = rebuild(node, &owner, (previous, asleep), &files).instrument(span).await?;
     metrics().activation_stage(Stage::Restore, stage.elapsed());
 
     let stage = Instant::now();
@@ -77,8 +80,16 @@ fn unavailable(cell: &CellName, reason: &str) -> CallError {
     CallError::Unavailable { reason: format!("cell `{cell}` cannot be activated: {reason}") }
 }
 
-async fn claim(node: &Arc<Node>, cell: &CellName) -> Result<(OwnerView, Version, Previous), CallError> {
-    match node.owners.claim(cell, node.claimant(), Intent::Own).await {
+async fn claim(
+    node: &Arc<Node>,
+    cell: &CellName,
+    asleep: Option<&Asleep>,
+) -> Result<(OwnerView, Version, Previous), CallError> {
+    let outcome = match asleep {
+        Some(asleep) => node.owners.wake(cell, node.claimant(), asleep.record.clone()).await,
+        None => node.owners.claim(cell, node.claimant(), Intent::Own).await,
+    };
+    match outcome {
         ClaimOutcome::Claimed { owner, version, previous } => Ok((owner, version, previous)),
         ClaimOutcome::NotOwner { node, session } => {
             Err(CallError::NotOwner(Some(OwnerHint { node, session })))
@@ -103,13 +114,20 @@ async fn claim(node: &Arc<Node>, cell: &CellName) -> Result<(OwnerView, Version,
 async fn rebuild(
     node: &Arc<Node>,
     owner: &OwnerView,
-    previous: Previous,
+    (previous, asleep): (Previous, Option<Asleep>),
     files: &CellFiles,
 ) -> Result<Restored, CallError> {
     let cell = files.cell();
     let _permit = node.restores.acquire().await.expect("the semaphore is never closed");
     let job = restore_job(owner, files).await.map_err(|error| restore_failed(cell, owner, &error))?;
-    let planned = plan_with_retries(node, &job).await.map_err(|error| restore_failed(cell, owner, &error))?;
+    let local = job.local.as_ref().map(|(_, position)| *position);
+    let planned = match asleep.filter(|asleep| previous.is_whole(asleep.slept, local)) {
+        Some(asleep) => asleep.chain(),
+        None => {
+            let planned = plan_with_retries(node, &job).await;
+            planned.map_err(|error| restore_failed(cell, owner, &error))?
+        }
+    };
     let (opened, restored) = tokio::join!(
         put_opener(node, cell, owner, planned.end, previous),
         apply_with_retries(node, &job, &planned)
@@ -227,7 +245,7 @@ async fn put_opener(
 ) -> Result<(), CallError> {
     let reason = match previous {
         Previous::Absent => OpenerReason::Created,
-        Previous::LocalWake => OpenerReason::LocalWake,
+        Previous::Asleep | Previous::LocalWake => OpenerReason::LocalWake,
         Previous::Released => OpenerReason::AfterRelease,
         Previous::Purged => OpenerReason::AfterPurge,
         Previous::Dead => OpenerReason::Takeover,
@@ -260,7 +278,7 @@ async fn open(
         cell: cell.clone(),
         owner,
         version,
-        restored: position,
+        restored: (restored.end, position),
         chain: restored.chain,
         files,
     };

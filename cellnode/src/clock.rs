@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use holdfast_core::lease::Now;
-use holdfast_types::Millis;
+use holdfast_types::{AlarmTime, Millis};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Monotonic time since the machine's boot, suspended time included.
@@ -20,6 +20,12 @@ pub fn monotonic() -> Millis {
 pub fn wall() -> Millis {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Millis::new(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// [`wall`] as alarms have it, so many milliseconds from now.
+#[must_use]
+pub fn wall_time_in(ms: i64) -> AlarmTime {
+    AlarmTime::new(i64::try_from(wall().get()).unwrap_or(i64::MAX).saturating_add(ms))
 }
 
 /// Both clocks.

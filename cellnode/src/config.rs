@@ -99,6 +99,9 @@ pub struct Config {
     /// Cells in memory at once; beyond it a request for another is refused with 503.
     #[arg(long, env = "HOLDFAST_CELLNODE_CELLS_MAX", default_value_t = 20_000)]
     pub cells_max: usize,
+    /// A cell without a request for so long leaves memory. It stays owned, and wakes from its local file. 0s: never.
+    #[arg(long, env = "HOLDFAST_CELLNODE_IDLE_AFTER", default_value = "10min", value_parser = parse_duration)]
+    pub idle_after: Duration,
     /// Requests in flight on this node; beyond it 503.
     #[arg(long, env = "HOLDFAST_CELLNODE_REQUESTS_MAX", default_value_t = 4_096)]
     pub requests_max: usize,

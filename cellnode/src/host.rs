@@ -93,7 +93,7 @@ impl Host {
     /// Refuses a call that must not make its cell, where there is none. What else may be wrong with the cell is told by
     /// its activation.
     async fn must_exist(&self, cell: &CellName) -> Result<(), CallError> {
-        if self.node.cells.is_here(cell) {
+        if self.node.cells.is_here(cell) || self.node.dormant.contains(cell) {
             return Ok(());
         }
         let is_absent = match self.node.owners.read(cell).await {

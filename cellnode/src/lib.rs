@@ -15,6 +15,7 @@ mod clock;
 pub mod config;
 mod critical;
 mod data_dir;
+mod dormant;
 mod host;
 mod lease;
 pub mod log_records;

@@ -18,6 +18,7 @@ use crate::cells::{Cells, Workers};
 use crate::clock;
 use crate::config::Config;
 use crate::data_dir::DataDir;
+use crate::dormant::Dormant;
 use crate::node_log::NodeLog;
 use crate::owners::Owners;
 use crate::recovery::{Followers, Recoveries, RecoveryParts};
@@ -56,6 +57,8 @@ pub struct Node {
     pub(crate) classes: Arc<dyn Classes>,
     /// The cells here.
     pub(crate) cells: Cells,
+    /// Cells that sleep: owned, and not in memory.
+    pub(crate) dormant: Dormant,
     /// The threads that run them.
     pub(crate) workers: Workers,
     /// Where their uploads run.
@@ -139,6 +142,7 @@ impl Node {
             data_dir,
             classes,
             cells: Cells::default(),
+            dormant: Dormant::default(),
             workers: Workers::start(threads, config.node.as_str(), &Handle::current()),
             runtime: Handle::current(),
             restores: Semaphore::new(config.restores_max.max(1)),

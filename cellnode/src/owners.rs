@@ -96,7 +96,25 @@ impl Owners {
 
     /// Runs a claim to its end.
     pub async fn claim(&self, cell: &CellName, me: Claimant, intent: Intent) -> ClaimOutcome<Version> {
-        let (mut claim, mut effect) = Claim::start(me, intent, random::write_id());
+        self.run(cell, intent, Claim::start(me, intent, random::write_id())).await
+    }
+
+    /// Runs the claim of a cell that this session let sleep, whose record was then as given, to its end.
+    pub async fn wake(
+        &self,
+        cell: &CellName,
+        me: Claimant,
+        record: (OwnerView, Version),
+    ) -> ClaimOutcome<Version> {
+        self.run(cell, Intent::Own, Claim::wake(me, random::write_id(), record)).await
+    }
+
+    async fn run(
+        &self,
+        cell: &CellName,
+        intent: Intent,
+        (mut claim, mut effect): (Claim<Version>, ClaimEffect<Version>),
+    ) -> ClaimOutcome<Version> {
         loop {
             let event = match effect {
                 ClaimEffect::ReadOwner => self.read_for_claim(cell).await,

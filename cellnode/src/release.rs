@@ -1,21 +1,24 @@
 //! Gives cells up in order: stop intake, cover everything committed, close, then let the owner record say so (design 4.1,
 //! Release). Nothing acknowledged is left behind, and the closed file may be reused.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
 use holdfast_core::gate::GateEvent;
 use holdfast_core::ownership::ReleaseOutcome;
 use holdfast_rpc::CallError;
+use holdfast_telemetry::metrics;
 use holdfast_telemetry::names::span;
-use holdfast_types::{CellName, Position, Txid};
+use holdfast_types::{AlarmTime, CellName, Position, Txid};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::blocking::blocking;
-use crate::cells::{Job, Resident};
+use crate::cells::{Cells, Job, Resident};
 use crate::clock;
+use crate::dormant::Asleep;
 use crate::node::Node;
 
 /// Cells that nobody uses, given up at once by a drain.
@@ -25,6 +28,12 @@ const RELEASES_IDLE: usize = 64;
 const RELEASES: usize = 2;
 /// A cell without an event for this time may be given up to make room for another.
 const SHED_IDLE_MS: u64 = 5_000;
+/// A cell whose alarm is due within this time does not fall asleep.
+const ALARM_SOON_MS: i64 = 60_000;
+/// Sleeping cells that are woken at once for their alarms, with each look.
+const WAKES_PER_LOOK: usize = 32;
+/// Longest time for one of them to wake.
+const WAKE_PATIENCE: Duration = Duration::from_secs(30);
 /// A cell with an event in this time is in use: its lane of the drain waits until another node has it.
 const IN_USE_MS: u64 = 1_000;
 /// Longest wait for the next owner of a cell in use.
@@ -32,15 +41,28 @@ const HANDOFF_PATIENCE: Duration = Duration::from_millis(300);
 /// How often the owner record is looked at meanwhile.
 const HANDOFF_POLL: Duration = Duration::from_millis(15);
 
+/// How a cell leaves memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// Anybody may own it.
+    Released,
+    /// This session still owns it.
+    Asleep,
+}
+
 /// Gives one resident cell up.
 ///
 /// # Errors
 /// [`CallError::NotOwner`] when it is not resident; [`CallError::Unavailable`] when the release did not succeed: the cell
 /// then stays owned by this session, and its next request activates it again.
 pub(crate) async fn release(node: &Arc<Node>, cell: &CellName) -> Result<(), CallError> {
+    end_stay(node, cell, Ending::Released).await
+}
+
+async fn end_stay(node: &Arc<Node>, cell: &CellName, ending: Ending) -> Result<(), CallError> {
     let Some(departure) = node.cells.depart(cell) else { return Err(CallError::NotOwner(None)) };
     let span = tracing::info_span!(span::RELEASE, %cell);
-    let result = leave(node, &departure.resident).instrument(span).await;
+    let result = leave(node, &departure.resident, ending).instrument(span).await;
     if let Err(reason) = &result {
         tracing::warn!(%cell, %reason, "a cell could not be given up");
         // Whatever state it is in: the local database goes, the bucket has what was acknowledged.
@@ -55,7 +77,7 @@ pub(crate) async fn release(node: &Arc<Node>, cell: &CellName) -> Result<(), Cal
     })
 }
 
-async fn leave(node: &Arc<Node>, resident: &Arc<Resident>) -> Result<(), String> {
+async fn leave(node: &Arc<Node>, resident: &Arc<Resident>, ending: Ending) -> Result<(), String> {
     let (done, covered) = oneshot::channel();
     resident.send(Job::Quiesce { resident: Arc::clone(resident), done });
     match covered.await {
@@ -66,6 +88,16 @@ async fn leave(node: &Arc<Node>, resident: &Arc<Resident>) -> Result<(), String>
     let (done, closed) = oneshot::channel();
     resident.send(Job::Close { resident: Arc::clone(resident), done });
     let txid = closed.await.map_err(|_| "its thread has ended".to_owned())??;
+    if ending == Ending::Asleep {
+        let slept = Position { epoch: resident.epoch, txid };
+        note(resident, slept).await;
+        let size = resident.compaction.lock().unwrap_or_else(PoisonError::into_inner).chain();
+        let record = (resident.owner.clone(), resident.version.clone());
+        let asleep = Asleep { record, slept, end: resident.end_at(txid), size, alarm: resident.alarm_due() };
+        node.dormant.put(resident.cell.clone(), asleep);
+        metrics().cell_fell_asleep();
+        return Ok(());
+    }
     // A lease that ended meanwhile makes this a no-op: the guard is the version that this session claimed with.
     match node.owners.release(&resident.cell, &resident.owner, resident.version.clone()).await {
         ReleaseOutcome::Released(epoch) => {
@@ -132,6 +164,37 @@ async fn hand_over(node: &Arc<Node>, resident: Arc<Resident>) {
         }
     };
     let _ = tokio::time::timeout(HANDOFF_PATIENCE, taken).await;
+}
+
+/// Lets the cells sleep that nobody has used for `--idle-after`.
+pub(crate) async fn sleep_idle(node: &Arc<Node>) {
+    let now = clock::monotonic();
+    let idle_ms = u64::try_from(node.config.idle_after.as_millis()).unwrap_or(u64::MAX);
+    let mut idle = node.cells.residents();
+    let soon = clock::wall_time_in(ALARM_SOON_MS);
+    idle.retain(|resident| {
+        let is_idle = now.since(resident.last_event()) >= idle_ms && !resident.has_open_events();
+        is_idle && resident.alarm_due().is_none_or(|due| due > soon)
+    });
+    futures::stream::iter(idle)
+        .for_each_concurrent(RELEASES_IDLE, |resident| async move {
+            let ending = if node.dormant.is_full() { Ending::Released } else { Ending::Asleep };
+            // A failure is logged where it happens, and the cell is gone from here all the same.
+            let _ = end_stay(node, &resident.cell, ending).await;
+        })
+        .await;
+}
+
+/// Wakes sleeping cells whose alarm is due by then. Where that fails, a waker finds the alarm's entry.
+pub(crate) fn wake_due(node: &Arc<Node>, by: AlarmTime) {
+    for cell in node.dormant.take_due(by, WAKES_PER_LOOK) {
+        let node = Arc::clone(node);
+        tokio::spawn(async move {
+            if let Err(error) = Cells::resident(&node, &cell, Instant::now() + WAKE_PATIENCE).await {
+                tracing::warn!(%cell, %error, "a sleeping cell could not be woken for its alarm");
+            }
+        });
+    }
 }
 
 /// Gives up the cells that were used least recently, until there is room again (a tenth below the bound). Only cells that

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use holdfast_bucket::probe::{ProbeVerdict, probe};
@@ -29,13 +29,17 @@ use crate::host::Host;
 use crate::lease::{Describe, LeaseEnd, LeaseLoop};
 use crate::node::Node;
 use crate::recovery::keep_reviewing;
-use crate::release::{release_all, shed};
+use crate::release::{release_all, shed, sleep_idle, wake_due};
 use crate::runtime::Applications;
 use crate::{clock, random};
 
 /// How often gates look at their deadlines: the precision of a proof's time-out, and well within the 100 ms in which a
 /// lost lease ends every wait.
 const TICK: Duration = Duration::from_millis(50);
+/// How often cells are looked for that nobody uses: ten times in `--idle-after`, within these bounds.
+const IDLE_LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// A sleeping cell is woken so long before its alarm is due.
+const WAKE_LEAD_MS: i64 = 1_000;
 /// Longest wait for the last write of the log record.
 const LOG_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -298,7 +302,9 @@ fn readiness(node: &Node) -> Readiness {
 }
 
 async fn tick(node: Arc<Node>) {
-    let mut shedding: Option<tokio::task::JoinHandle<()>> = None;
+    let mut emptying: Option<tokio::task::JoinHandle<()>> = None;
+    let looks_every = (node.config.idle_after / 10).clamp(IDLE_LOOKS.0, IDLE_LOOKS.1);
+    let mut looked = Instant::now();
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -313,10 +319,19 @@ async fn tick(node: Arc<Node>) {
         }
         node.cells.forget_old_failures();
         node.workers.tell_stalled(clock::monotonic());
-        if shedding.as_ref().is_none_or(tokio::task::JoinHandle::is_finished) && !node.is_draining() {
+        if emptying.as_ref().is_none_or(tokio::task::JoinHandle::is_finished) && !node.is_draining() {
             let node = Arc::clone(&node);
-            shedding = (node.cells.len() > node.config.cells_max - node.config.cells_max / 10)
+            emptying = (node.cells.len() > node.config.cells_max - node.config.cells_max / 10)
                 .then(|| tokio::spawn(async move { shed(&node).await }));
+        }
+        if !node.is_draining() {
+            wake_due(&node, clock::wall_time_in(WAKE_LEAD_MS));
+        }
+        let may_sleep = !node.config.idle_after.is_zero() && looked.elapsed() >= looks_every;
+        if may_sleep && emptying.is_none() && !node.is_draining() {
+            looked = Instant::now();
+            let node = Arc::clone(&node);
+            emptying = Some(tokio::spawn(async move { sleep_idle(&node).await }));
         }
     }
 }

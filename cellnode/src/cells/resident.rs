@@ -2,7 +2,7 @@
 //! doing nothing that the gate did not ask for.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use holdfast_core::gate::{Clearance, FailCause, Gate, GateEffect, GateEvent, Gat
 use holdfast_core::ownership::OwnerView;
 use holdfast_telemetry::names::span;
 use holdfast_telemetry::{ProofKind, ProofOutcome, metrics};
-use holdfast_types::{CellName, Epoch, Millis, Position, Txid};
+use holdfast_types::{AlarmTime, CellName, Epoch, Millis, Position, Txid};
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
@@ -48,8 +48,9 @@ pub(crate) struct ResidentParts {
     pub(crate) owner: OwnerView,
     /// Its version.
     pub(crate) version: Version,
-    /// Where the database stands: all of it is in the bucket.
-    pub(crate) restored: Txid,
+    /// Where the database stands, all of it in the bucket: as a position of an epoch that wrote, none for an empty one, and
+    /// as a transaction.
+    pub(crate) restored: (Option<Position>, Txid),
     /// What a restore would read.
     pub(crate) chain: ChainSize,
     /// Local files.
@@ -66,6 +67,8 @@ pub(crate) struct Resident {
     pub(crate) owner: OwnerView,
     /// Its version.
     pub(crate) version: Version,
+    /// Where the epoch begins.
+    base: Option<Position>,
     /// Local files.
     pub(crate) files: CellFiles,
     /// When chains are shortened.
@@ -87,6 +90,8 @@ pub(crate) struct Resident {
     failed: AtomicBool,
     position: AtomicU64,
     last_event_ms: AtomicU64,
+    /// When the alarm is due by the wall clock; the maximum while none is armed.
+    alarm_due: AtomicI64,
 }
 
 impl std::fmt::Debug for Resident {
@@ -100,7 +105,7 @@ impl std::fmt::Debug for Resident {
 
 impl Resident {
     pub(crate) fn new(node: &Arc<Node>, parts: ResidentParts) -> Arc<Self> {
-        let ResidentParts { cell, owner, version, restored, chain, files } = parts;
+        let ResidentParts { cell, owner, version, restored: (base, restored), chain, files } = parts;
         let gate_owner = GateOwner { node: node.name.clone(), session: node.session, epoch: owner.epoch };
         let pace_ms = u64::try_from(node.config.upload_pace.as_millis()).unwrap_or(u64::MAX);
         let machine = Gate::new(gate_owner, restored, pace_ms);
@@ -120,7 +125,9 @@ impl Resident {
             sockets: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
             position: AtomicU64::new(restored.get()),
-            last_event_ms: AtomicU64::new(0),
+            last_event_ms: AtomicU64::new(clock::monotonic().get()),
+            alarm_due: AtomicI64::new(i64::MAX),
+            base,
             cell,
             owner,
             version,
@@ -143,9 +150,28 @@ impl Resident {
         self.last_event_ms.store(now.get(), Ordering::Relaxed);
     }
 
-    /// When the last event came, monotonic; zero before the first.
+    /// The position whose content the database has when it stands at this transaction: of an epoch that wrote.
+    pub(crate) fn end_at(&self, txid: Txid) -> Option<Position> {
+        match self.base {
+            Some(base) if base.txid == txid => Some(base),
+            _ => (txid > Txid::ZERO).then_some(Position { epoch: self.epoch, txid }),
+        }
+    }
+
+    /// When the last event came, monotonic; before the first, when it was made.
     pub(crate) fn last_event(&self) -> Millis {
         Millis::new(self.last_event_ms.load(Ordering::Relaxed))
+    }
+
+    /// The alarm has changed.
+    pub(super) fn note_alarm(&self, due: Option<AlarmTime>) {
+        self.alarm_due.store(due.map_or(i64::MAX, AlarmTime::get), Ordering::Relaxed);
+    }
+
+    /// When the alarm is due.
+    pub(crate) fn alarm_due(&self) -> Option<AlarmTime> {
+        let due = self.alarm_due.load(Ordering::Relaxed);
+        (due != i64::MAX).then_some(AlarmTime::new(due))
     }
 
     /// Events that are open now.

@@ -2,6 +2,7 @@
 
 mod alarms;
 mod js;
+mod sleep;
 mod sockets;
 mod support;
 

@@ -132,6 +132,12 @@ impl Compaction {
         }
     }
 
+    /// What a restore would read.
+    #[must_use]
+    pub const fn chain(&self) -> ChainSize {
+        self.chain
+    }
+
     /// Takes an event and says what to start, if anything. `now` is monotonic.
     pub fn on(&mut self, event: CompactionEvent, now: Millis) -> Option<CompactionWork> {
         match event {

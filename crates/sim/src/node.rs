@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 use holdfast_core::alarm::AlarmEvent;
 use holdfast_core::lease::LeaseKeeper;
-use holdfast_core::ownership::Protocol;
+use holdfast_core::ownership::{OwnerView, Protocol};
 use holdfast_types::{AlarmId, Incarnation, Millis, NodeName, Position, SessionId, Txid};
 
 pub(crate) use leaving::Closing;
@@ -124,6 +124,17 @@ pub(crate) struct LocalFile {
     pub(crate) state: Vec<OpId>,
 }
 
+/// A cell that a process owns and let sleep.
+#[derive(Clone, Debug)]
+pub(crate) struct Asleep {
+    /// The owner record, and its version.
+    pub(crate) record: (OwnerView, u64),
+    /// Where the local file was closed.
+    pub(crate) slept: Position,
+    /// Files that a restore would read.
+    pub(crate) files: u64,
+}
+
 /// A node: a name, a directory, clocks, and at most one process.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -145,6 +156,7 @@ pub(crate) struct Process {
     pub(crate) lease_settle: Option<Settle>,
     pub(crate) authority_until: Millis,
     pub(crate) cells: BTreeMap<Cell, Slot>,
+    pub(crate) asleep: BTreeMap<Cell, Asleep>,
     pub(crate) is_draining: bool,
     /// From the first confirmation of the lease on.
     pub(crate) log: Option<LogShell>,

@@ -61,6 +61,7 @@ pub struct Metrics {
     cell_isolates: BoundUpDownCounter<i64>,
     cell_isolate_starts: Counters<Outcome>,
     cell_isolate_resets: Counter<u64>,
+    cell_sleeps: BoundCounter<u64>,
     thread_stalls: BoundCounter<u64>,
     alarms: alarms::AlarmMetrics,
     restores: Counters2<RestoreSource, Outcome>,
@@ -135,6 +136,7 @@ impl Metrics {
             cell_isolates: level(&names::CELL_ISOLATES),
             cell_isolate_starts: Counters::new(meter, &names::CELL_ISOLATE_STARTS),
             cell_isolate_resets: counter(meter, &names::CELL_ISOLATE_RESETS),
+            cell_sleeps: one(&names::CELL_SLEEPS),
             thread_stalls: one(&names::THREAD_STALLS),
             alarms: alarms::AlarmMetrics::new(meter),
             restores: Counters2::new(meter, &names::RESTORES),
@@ -319,6 +321,11 @@ impl Metrics {
     /// An isolate of a Durable Object could not go on.
     pub fn cell_isolate_reset(&self, cause: &'static str) {
         self.cell_isolate_resets.add(1, &[KeyValue::new("cause", cause)]);
+    }
+
+    /// A cell left memory and stays owned.
+    pub fn cell_fell_asleep(&self) {
+        self.cell_sleeps.add(1);
     }
 
     /// A turn of a cell holds its thread.

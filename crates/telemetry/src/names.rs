@@ -143,6 +143,8 @@ metrics! {
         "Those whose object has no isolate in memory.";
     CELL_SOCKET_MESSAGES: Kind::Counter, "holdfast.cellnode.sockets.messages.count", "{message}", ["direction"],
         "Messages of WebSockets: in to objects, out from them, and answered for them without waking them.";
+    CELL_SLEEPS: Kind::Counter, "holdfast.cellnode.cells.sleeps.count", "{cell}", [],
+        "Cells that left memory because nobody used them, and stayed owned.";
     CELL_ISOLATES: Kind::UpDown, "holdfast.cellnode.isolates.count", "{isolate}", [],
         "Durable Objects with an isolate in memory; the others have only their database.";
     CELL_ISOLATE_STARTS: Kind::Counter, "holdfast.cellnode.isolates.starts.count", "{start}", ["outcome"],

@@ -88,8 +88,7 @@ impl Drop for CellAlarm {
 }
 
 fn alarm_now() -> AlarmNow {
-    let wall = i64::try_from(clock::wall().get()).unwrap_or(i64::MAX);
-    AlarmNow { wall: AlarmTime::new(wall), monotonic: clock::monotonic() }
+    AlarmNow { wall: clock::wall_time_in(0), monotonic: clock::monotonic() }
 }
 
 impl Actor {
@@ -106,6 +105,7 @@ impl Actor {
         let mut alarm =
             CellAlarm { machine, run: None, deferred: VecDeque::new(), wake: None, counted: (false, false) };
         alarm.look(now);
+        self.resident.note_alarm(alarm.machine.armed().map(|armed| armed.due));
         self.alarm = Some(Box::new(alarm));
         self.execute_alarm(effects);
     }
@@ -169,6 +169,7 @@ impl Actor {
         let now = alarm_now();
         let effects = alarm.machine.on(event, now);
         alarm.look(now);
+        self.resident.note_alarm(alarm.machine.armed().map(|armed| armed.due));
         self.execute_alarm(effects);
     }
 

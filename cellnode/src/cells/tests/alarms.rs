@@ -8,6 +8,8 @@ use holdfast_records::Key;
 
 use super::js::Js;
 use super::support::{Client, PATIENCE};
+use crate::clock;
+use crate::release::{sleep_idle, wake_due};
 
 /// `/set?in=MS` sets the alarm, with `then=NAME` for what the handler does; `/seen` tells what handlers noted.
 const ALARMS: &str = r"
@@ -156,4 +158,24 @@ async fn a_run_that_throws_or_breaks_a_limit_is_counted_and_repeated() {
         js.text(&format!("/set?in=0&then={then}")).await;
         js.seen(seen).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sleeping_cell_is_woken_for_its_alarm_and_one_whose_alarm_comes_soon_does_not_sleep() {
+    let js = Js::new(ALARMS).await;
+    assert_eq!(js.text("/set?in=3600000").await, "set");
+    js.bench.sleep().await;
+    wake_due(&js.bench.node, clock::wall_time_in(3_000_000));
+    assert!(js.bench.node.cells.is_empty(), "not yet");
+    wake_due(&js.bench.node, clock::wall_time_in(4_000_000));
+    let wakes = async {
+        while js.bench.node.cells.residents().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wakes).await.expect("it wakes");
+    assert_eq!(js.text("/seen").await, "[[],true]", "nothing runs early");
+    assert_eq!(js.text("/set?in=30000").await, "set");
+    sleep_idle(&js.bench.node).await;
+    assert_eq!(js.bench.node.cells.residents().len(), 1);
 }

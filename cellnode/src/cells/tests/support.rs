@@ -89,6 +89,8 @@ impl Bench {
             durability: Durability::Bucket,
             finish_timeout,
             proof_timeout: PATIENCE,
+            // What sleeps, sleeps because a test says so.
+            idle_after: Duration::ZERO,
             ..Config::embedded(args, name, dir.path().join("data"))
         };
         let data_dir = DataDir::open(&config.data_dir).unwrap();
@@ -153,6 +155,15 @@ impl Bench {
 
     pub(super) fn spawn(&self, path: &str, body: Body) -> JoinHandle<Result<Reply, CallError>> {
         tokio::spawn(self.forward(path, body))
+    }
+
+    pub(super) fn cell(&self) -> CellName {
+        self.cell.clone()
+    }
+
+    /// As if the machine had been started anew.
+    pub(super) fn forget_local_files(&self) {
+        std::fs::remove_dir_all(self.node.data_dir.cell(&self.cell).dir()).unwrap();
     }
 
     pub(super) fn resident(&self) -> Arc<Resident> {
@@ -246,6 +257,21 @@ impl Bench {
         tokio::spawn(async move { crate::release::release(&node, &cell).await })
     }
 
+    /// Lets the cell sleep as if nobody had used it for a long time.
+    pub(super) async fn sleep(&self) {
+        crate::release::sleep_idle(&self.node).await;
+        assert!(self.node.cells.is_empty(), "it has left memory");
+    }
+
+    /// Reads and listings of the cell's objects so far.
+    pub(super) fn looks(&self) -> u64 {
+        use BucketOperation::{Get, GetRange, GetStream, Head, List};
+        [Get, GetRange, GetStream, Head, List]
+            .map(|operation| self.bucket.count(operation, "cells/"))
+            .iter()
+            .sum()
+    }
+
     /// Waits until the cell is on its way out.
     pub(super) async fn leaving(&self) {
         let leaves = async {
@@ -290,7 +316,7 @@ fn parts(node: &Arc<Node>) -> crate::cells::ResidentParts {
             write_id: holdfast_types::WriteId::from_bits(1),
         },
         version: holdfast_bucket::Version::new("none"),
-        restored: holdfast_types::Txid::ZERO,
+        restored: (None, holdfast_types::Txid::ZERO),
         chain: holdfast_core::compaction::ChainSize::default(),
     }
 }

@@ -119,7 +119,7 @@ pub(super) fn d1_databases(
             return Err(reader.wrong_value(
                 "d1_databases.database_name",
                 &database,
-                &format!("names no cell: {error}"),
+                format!("names no cell: {error}"),
             ));
         }
         let binding = Binding::D1Database { database: database.text };

@@ -56,6 +56,22 @@ impl<V: Clone + core::fmt::Debug> Claim<V> {
         (claim, ClaimEffect::ReadOwner)
     }
 
+    /// Begins for a cell that this session let sleep; `owner` and `version` are its record as it was then. The record is not
+    /// read: the version guards the write, and where somebody has changed it the claim goes on as any other.
+    ///
+    /// # Panics
+    /// When the record is of another session: a bug of the shell.
+    #[must_use]
+    pub fn wake(me: Claimant, write_id: WriteId, (owner, version): (OwnerView, V)) -> (Self, ClaimEffect<V>) {
+        assert!(
+            owner.is_owned_by(&me.node, me.session, owner.epoch),
+            "only its own cells sleep in a session"
+        );
+        let (mut claim, _) = Self::start(me, Intent::Own, write_id);
+        let effect = claim.write(Some((&owner, version)), Previous::Asleep);
+        (claim, effect)
+    }
+
     /// Takes the answer to the last effect and says what is next.
     ///
     /// # Panics
@@ -161,7 +177,8 @@ impl<V: Clone + core::fmt::Debug> Claim<V> {
         if epoch_before.get() == u64::MAX {
             return self.fail(ClaimFailure::EpochExhausted);
         }
-        let keeps_epoch = previous == Previous::LocalWake && mutant::is(Mutant::ReuseEpochOnWake);
+        let is_wake = matches!(previous, Previous::LocalWake | Previous::Asleep);
+        let keeps_epoch = is_wake && mutant::is(Mutant::ReuseEpochOnWake);
         let epoch = if keeps_epoch { epoch_before } else { epoch_before.next() };
         let (state, floor) = match self.intent {
             Intent::Own => (OwnerState::Owned, floor),

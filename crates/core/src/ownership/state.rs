@@ -1,6 +1,6 @@
 //! What the machines know of records and of themselves.
 
-use holdfast_types::{Epoch, Millis, NodeName, SessionId, WriteId};
+use holdfast_types::{Epoch, Millis, NodeName, Position, SessionId, WriteId};
 
 /// Protocol versions that a session speaks, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,6 +117,8 @@ pub fn is_session_dead(
 pub enum Previous {
     /// It had no record.
     Absent,
+    /// Owned by this very session, which let it sleep, and untouched since: a local file that was closed then is all of it.
+    Asleep,
     /// Owned by this very session: its local files may be reused.
     LocalWake,
     /// Released.
@@ -125,4 +127,13 @@ pub enum Previous {
     Purged,
     /// Owned by a session that is dead.
     Dead,
+}
+
+impl Previous {
+    /// Whether the local file at `local` is the whole cell, so that the bucket need not be asked: it is the one that was
+    /// closed, at `slept`, when the cell fell asleep.
+    #[must_use]
+    pub fn is_whole(self, slept: Position, local: Option<Position>) -> bool {
+        self == Self::Asleep && local == Some(slept)
+    }
 }

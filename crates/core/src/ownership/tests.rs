@@ -1,6 +1,6 @@
 use super::*;
 use crate::store::{Answer, Guard};
-use holdfast_types::{Epoch, Millis, NodeName, SessionId, WriteId};
+use holdfast_types::{Epoch, Millis, NodeName, Position, SessionId, Txid, WriteId};
 
 const V1: Protocol = Protocol { min: 1, max: 1 };
 
@@ -73,6 +73,36 @@ fn a_local_wake_advances_the_epoch() {
     let mut claim = start();
     let effect = claim.on(ClaimEvent::OwnerRead { owner: Some((owner("m", 10, 3, OwnerState::Owned), 7)) });
     assert_eq!(written(&effect), (Epoch::new(4), Guard::Match(7)));
+}
+
+#[test]
+fn a_cell_that_sleeps_is_woken_without_a_read() {
+    let asleep = (owner("m", 10, 3, OwnerState::Owned), 7);
+    let (mut claim, effect) = Claim::wake(claimant(), WriteId::from_bits(1), asleep);
+    assert_eq!(written(&effect), (Epoch::new(4), Guard::Match(7)));
+    let effect = claim.on(ClaimEvent::ClaimAnswered(Answer::Applied(8)));
+    let ClaimEffect::Finish(ClaimOutcome::Claimed { previous, version: 8, .. }) = effect else {
+        panic!("{effect:?}")
+    };
+    let slept = Position { epoch: Epoch::new(3), txid: Txid::new(5) };
+    assert!(previous.is_whole(slept, Some(slept)));
+    let older = Position { txid: Txid::new(4), ..slept };
+    assert!(!previous.is_whole(slept, Some(older)) && !previous.is_whole(slept, None));
+}
+
+#[test]
+fn what_slept_is_no_more_than_a_hint_where_the_record_has_changed() {
+    let asleep = (owner("m", 10, 3, OwnerState::Owned), 7);
+    let (mut claim, _) = Claim::wake(claimant(), WriteId::from_bits(1), asleep);
+    assert_eq!(claim.on(ClaimEvent::ClaimAnswered(Answer::Rejected)), ClaimEffect::ReadOwner);
+    // Another owner came and went.
+    let effect =
+        claim.on(ClaimEvent::OwnerRead { owner: Some((owner("n", 20, 5, OwnerState::Released), 9)) });
+    assert_eq!(written(&effect), (Epoch::new(6), Guard::Match(9)));
+    let effect = claim.on(ClaimEvent::ClaimAnswered(Answer::Applied(10)));
+    let ClaimEffect::Finish(ClaimOutcome::Claimed { previous, .. }) = effect else { panic!("{effect:?}") };
+    let slept = Position { epoch: Epoch::new(3), txid: Txid::new(5) };
+    assert!(previous == Previous::Released && !previous.is_whole(slept, Some(slept)));
 }
 
 #[test]

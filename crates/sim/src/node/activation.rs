@@ -32,15 +32,10 @@ impl World {
     pub(crate) fn open_epoch(
         &mut self,
         index: usize,
-        cell: Cell,
-        mut slot: Slot,
-        base: Option<Position>,
-        (state, files): (Vec<OpId>, usize),
+        (cell, mut slot): (Cell, Slot),
+        (owner, version): (OwnerView, u64),
+        (base, state, files): (Option<Position>, Vec<OpId>, usize),
     ) -> Result<(), Violation> {
-        let Phase::Restoring(restoring) = slot.phase else {
-            unreachable!("a restore comes before an opener")
-        };
-        let (owner, version) = (restoring.owner, restoring.version);
         slot.phase = Phase::Opening(Opening { owner, version, base, state, files, failures: 0 });
         self.put_opener(index, cell, slot, 0)
     }

@@ -4,7 +4,7 @@ use holdfast_core::ownership::LeaseView;
 use holdfast_core::ownership::{Claim, ClaimEffect, ClaimEvent, ClaimOutcome, Claimant, Intent};
 use holdfast_types::{Millis, WriteId};
 
-use super::{PROTOCOL, Phase, Purpose, Settle, Slot, Step};
+use super::{Asleep, PROTOCOL, Phase, Purpose, Settle, Slot, Step};
 use crate::bucket::{Body, Cell, Key, Operation, Reply};
 use crate::event::{Outcome, Request, Stay};
 use crate::scenario::CLOCK_SKEW_MAX_MS;
@@ -19,6 +19,7 @@ const WRITE_PATIENCE_MS: u64 = 6_000;
 pub(crate) struct Claiming {
     claim: Claim<u64>,
     intent: Intent,
+    asleep: Option<Box<Asleep>>,
     settle: Option<Settle>,
     /// The wall clock before the read of a lease began: a later one would take a lease for dead that was renewed while
     /// the answer was on its way.
@@ -40,8 +41,13 @@ impl World {
             clock_skew_max_ms: CLOCK_SKEW_MAX_MS,
         };
         let write_id = WriteId::from_bits(self.rng.wide_bits());
-        let (claim, effect) = Claim::start(me, intent, write_id);
-        let claiming = Claiming { claim, intent, settle: None, asked_at: Millis::ZERO };
+        let process = self.nodes[index].process.as_mut().expect("checked");
+        let asleep = process.asleep.remove(&request.cell).filter(|_| intent == Intent::Own).map(Box::new);
+        let (claim, effect) = match &asleep {
+            Some(asleep) => Claim::wake(me, write_id, asleep.record.clone()),
+            None => Claim::start(me, intent, write_id),
+        };
+        let claiming = Claiming { claim, intent, asleep, settle: None, asked_at: Millis::ZERO };
         let stay = Stay(self.name());
         let slot = Slot { stay, phase: Phase::Claiming(claiming), queue: vec![request] };
         self.run_claim_effect(index, request.cell, slot, effect)
@@ -169,12 +175,17 @@ impl World {
         outcome: ClaimOutcome<u64>,
     ) -> Result<(), Violation> {
         self.trace.line(self.now, format_args!("n{index} claim of {cell:?}: {outcome:?}"));
-        let Phase::Claiming(Claiming { intent, .. }) = slot.phase else { unreachable!("a claim's end") };
+        let Phase::Claiming(Claiming { intent, asleep, .. }) = &slot.phase else {
+            unreachable!("a claim's end")
+        };
+        let (intent, asleep) = (*intent, asleep.clone());
         match outcome {
             ClaimOutcome::Claimed { owner, version, previous } => {
                 self.checkers.ownership.on_claimed(cell, &owner)?;
                 match intent {
-                    Intent::Own => self.start_restore(index, cell, slot, (owner, version, previous)),
+                    Intent::Own => {
+                        self.start_restore(index, cell, slot, (owner, version, previous), asleep.as_deref())
+                    }
                     Intent::Purge => self.start_purging(index, cell, slot, owner.epoch),
                 }
             }

@@ -30,6 +30,7 @@ impl World {
             lease_settle: None,
             authority_until: Millis::ZERO,
             cells: std::collections::BTreeMap::new(),
+            asleep: std::collections::BTreeMap::new(),
             is_draining: false,
             log: None,
             recoveries: std::collections::BTreeMap::new(),

@@ -8,7 +8,7 @@ use holdfast_core::store::{Answer, Guard};
 use holdfast_types::{Millis, WriteId};
 
 use super::residency::Output;
-use super::{LocalFile, PROTOCOL, Phase, Purpose, Settle, Slot, Step};
+use super::{Asleep, LocalFile, PROTOCOL, Phase, Purpose, Settle, Slot, Step};
 use crate::bucket::{Body, Cell, Key, Operation, Reply};
 use crate::event::{Event, Outcome, Request, Timer};
 use crate::violation::Violation;
@@ -72,9 +72,16 @@ impl World {
         let Phase::Serving(residency) = slot.phase else { unreachable!("a closing cell serves") };
         let (owner, version) = (residency.owner.clone(), residency.version);
         let closing = residency.closing.expect("it closes");
+        let files = residency.compaction.chain().files;
         let local = residency.into_local_file();
         match closing {
-            Closing::Sleep => self.leave_cell(index, cell, local),
+            Closing::Sleep => {
+                if let (Some(local), Some(process)) = (&local, self.nodes[index].process.as_mut()) {
+                    let asleep = Asleep { record: (owner, version), slept: local.position, files };
+                    process.asleep.insert(cell, asleep);
+                }
+                self.leave_cell(index, cell, local)
+            }
             Closing::Purge(request) => self.start_claim(index, Intent::Purge, request),
             Closing::Release => {
                 let write_id = WriteId::from_bits(self.rng.wide_bits());

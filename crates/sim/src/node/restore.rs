@@ -2,11 +2,11 @@
 
 use holdfast_core::lineage::{Chain, Lineage, LineageEffect, LineageEvent, OpenerView, Segment};
 use holdfast_core::ownership::{OwnerView, Previous};
-use holdfast_types::Epoch;
+use holdfast_types::{Epoch, Position};
 
 use super::plan::{EpochPlan, Listed, keys_after};
-use super::{LocalFile, Phase, Purpose, Slot, Step};
-use crate::bucket::{Body, Cell, Key, Level, Operation, Reply};
+use super::{Asleep, LocalFile, Phase, Purpose, Slot, Step};
+use crate::bucket::{Body, Cell, Key, Level, OpId, Operation, Reply};
 use crate::event::Outcome;
 use crate::violation::Violation;
 use crate::world::World;
@@ -30,6 +30,13 @@ pub(crate) struct Restoring {
     failures: u32,
 }
 
+/// A database as it was found, and how many files it was found in.
+struct Rebuilt {
+    end: Option<Position>,
+    state: Vec<OpId>,
+    files: usize,
+}
+
 #[derive(Debug)]
 enum RestoreStep {
     Openers { left: Vec<Epoch>, read: Vec<(Epoch, Option<OpenerView>)> },
@@ -44,10 +51,18 @@ impl World {
         index: usize,
         cell: Cell,
         mut slot: Slot,
-        (owner, version, _): (OwnerView, u64, Previous),
+        (owner, version, previous): (OwnerView, u64, Previous),
+        asleep: Option<&Asleep>,
     ) -> Result<(), Violation> {
         let local = self.nodes[index].disk.remove(&cell);
         let position = local.as_ref().map(|local| local.position);
+        if let (Some(asleep), Some(local)) = (asleep, &local)
+            && previous.is_whole(asleep.slept, position)
+        {
+            let files = usize::try_from(asleep.files).expect("few files");
+            let rebuilt = Rebuilt { end: position, state: local.state.clone(), files };
+            return self.on_rebuilt(index, cell, slot, (owner, version), rebuilt);
+        }
         let (lineage, effect) = Lineage::start(owner.epoch, owner.floor, position);
         let step = RestoreStep::Openers { left: Vec::new(), read: Vec::new() };
         let asked = (Operation::GetAll(Vec::new()), Step::Files);
@@ -223,12 +238,23 @@ impl World {
             }
         }
         let files = restoring.plans.iter().map(|plan| plan.files.len()).sum();
-        let epoch = restoring.owner.epoch;
-        self.trace.line(self.now, format_args!("n{index} restored {cell:?} {:?} {state:?}", chain.end));
-        self.checkers.chain.on_restored(cell, chain.end, &state)?;
-        self.checkers.durability.on_restored(cell, epoch, &state)?;
-        self.checkers.purge.on_seen(cell, epoch, &state)?;
-        self.open_epoch(index, cell, slot, chain.end, (state, files))
+        let claimed = (restoring.owner.clone(), restoring.version);
+        self.on_rebuilt(index, cell, slot, claimed, Rebuilt { end: chain.end, state, files })
+    }
+
+    fn on_rebuilt(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        slot: Slot,
+        (owner, version): (OwnerView, u64),
+        Rebuilt { end, state, files }: Rebuilt,
+    ) -> Result<(), Violation> {
+        self.trace.line(self.now, format_args!("n{index} restored {cell:?} {end:?} {state:?}"));
+        self.checkers.chain.on_restored(cell, end, &state)?;
+        self.checkers.durability.on_restored(cell, owner.epoch, &state)?;
+        self.checkers.purge.on_seen(cell, owner.epoch, &state)?;
+        self.open_epoch(index, (cell, slot), (owner, version), (end, state, files))
     }
 
     /// A file that must be there is not. Another may hold the same, which a stale listing did not name: then the next

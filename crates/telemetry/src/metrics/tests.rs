@@ -40,6 +40,7 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.cell_isolates_changed(1);
     metrics.cell_isolate_start(Outcome::Ok);
     metrics.cell_isolate_reset("cpu_exceeded");
+    metrics.cell_fell_asleep();
     metrics.thread_stalled();
     metrics.alarm_begun(elapsed);
     metrics.alarm_run("succeeded");
