@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 use crate::activation::activate;
 use crate::node::Node;
+use crate::release::release_asleep;
 
 pub(crate) use actor::{AlarmInput, cancel_at};
 pub(crate) use event::{Event, EventHandle, EventReply};
@@ -159,6 +160,8 @@ impl Cells {
             Some(slot) => return Ok(slot.clone()),
         }
         if node.is_draining() {
+            // All of a sleeping cell is in the bucket: it is given up as soon as somebody asks for it.
+            release_asleep(node, cell);
             return Err(CallError::Draining);
         }
         if slots.len() >= node.config.cells_max {

@@ -74,7 +74,9 @@ impl Host {
             let reason = format!("cells of class `{}` have no WebSockets", cell.class());
             return Err(CallError::Rejected { status: http::StatusCode::UPGRADE_REQUIRED, reason });
         }
-        let (body, memory) = if is_streamed(&body) && classes.takes_streams(&cell, &object) {
+        // What a socket's client says never ends by itself, whatever its request announced.
+        let is_streamed = object.is_socket || is_streamed(&body);
+        let (body, memory) = if is_streamed && classes.takes_streams(&cell, &object) {
             (RequestBody::Stream(body), None)
         } else {
             let (body, memory) = self.collect(body, deadline).await?;

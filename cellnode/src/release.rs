@@ -10,7 +10,7 @@ use holdfast_core::ownership::ReleaseOutcome;
 use holdfast_rpc::CallError;
 use holdfast_telemetry::metrics;
 use holdfast_telemetry::names::span;
-use holdfast_types::{AlarmTime, CellName, Position, Txid};
+use holdfast_types::{AlarmTime, CellName, Millis, Position, Txid};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -143,7 +143,8 @@ async fn note(resident: &Arc<Resident>, position: Position) {
 }
 
 fn is_in_use(resident: &Resident) -> bool {
-    resident.has_open_events() || clock::monotonic().since(resident.last_event()) < IN_USE_MS
+    // Sockets that say nothing are no use of a cell: their clients come again.
+    resident.has_running_events() || clock::monotonic().since(resident.last_event()) < IN_USE_MS
 }
 
 /// Gives a cell up, and waits for its next owner where it is in use.
@@ -171,18 +172,38 @@ pub(crate) async fn sleep_idle(node: &Arc<Node>) {
     let now = clock::monotonic();
     let idle_ms = u64::try_from(node.config.idle_after.as_millis()).unwrap_or(u64::MAX);
     let mut idle = node.cells.residents();
-    let soon = clock::wall_time_in(ALARM_SOON_MS);
-    idle.retain(|resident| {
-        let is_idle = now.since(resident.last_event()) >= idle_ms && !resident.has_open_events();
-        is_idle && resident.alarm_due().is_none_or(|due| due > soon)
-    });
+    idle.retain(|resident| may_sleep(resident, now, idle_ms));
     futures::stream::iter(idle)
         .for_each_concurrent(RELEASES_IDLE, |resident| async move {
-            let ending = if node.dormant.is_full() { Ending::Released } else { Ending::Asleep };
-            // A failure is logged where it happens, and the cell is gone from here all the same.
-            let _ = end_stay(node, &resident.cell, ending).await;
+            // It may have waited for its turn, and been used meanwhile.
+            if may_sleep(&resident, clock::monotonic(), idle_ms) && !node.is_draining() {
+                // A failure is logged where it happens, and the cell is gone from here all the same.
+                let _ = fall_asleep(node, &resident).await;
+            }
         })
         .await;
+}
+
+fn may_sleep(resident: &Resident, now: Millis, idle_ms: u64) -> bool {
+    let is_idle = now.since(resident.last_event()) >= idle_ms && !resident.has_open_events();
+    is_idle && resident.alarm_due().is_none_or(|due| due > clock::wall_time_in(ALARM_SOON_MS))
+}
+
+/// Lets a cell sleep, or gives it up where too many sleep already.
+async fn fall_asleep(node: &Arc<Node>, resident: &Arc<Resident>) -> Result<(), CallError> {
+    let ending = if node.dormant.is_full() { Ending::Released } else { Ending::Asleep };
+    end_stay(node, &resident.cell, ending).await
+}
+
+/// Gives a sleeping cell up, without waiting for it.
+pub(crate) fn release_asleep(node: &Arc<Node>, cell: &CellName) {
+    let Some(Asleep { record: (owner, version), .. }) = node.dormant.take(cell) else { return };
+    let (node, cell) = (Arc::clone(node), cell.clone());
+    tokio::spawn(async move {
+        if node.owners.release(&cell, &owner, version).await == ReleaseOutcome::Unknown {
+            tracing::warn!(%cell, "whether a sleeping cell was given up is unknown; it can be claimed after the lease");
+        }
+    });
 }
 
 /// Wakes sleeping cells whose alarm is due by then. Where that fails, a waker finds the alarm's entry.
@@ -198,7 +219,7 @@ pub(crate) fn wake_due(node: &Arc<Node>, by: AlarmTime) {
 }
 
 /// Gives up the cells that were used least recently, until there is room again (a tenth below the bound). Only cells that
-/// nobody has used for [`SHED_IDLE_MS`]: beyond that the bound refuses.
+/// nobody has used for [`SHED_IDLE_MS`]: beyond that the bound refuses. One with an alarm sleeps, so that it is woken for it.
 pub(crate) async fn shed(node: &Arc<Node>) {
     let bound = node.config.cells_max - node.config.cells_max / 10;
     let surplus = node.cells.len().saturating_sub(bound);
@@ -213,7 +234,10 @@ pub(crate) async fn shed(node: &Arc<Node>) {
     tracing::debug!(node = %node.name, cells = idle.len(), "giving idle cells up to make room");
     futures::stream::iter(idle)
         .for_each_concurrent(RELEASES_IDLE, |resident| async move {
-            let _ = release(node, &resident.cell).await;
+            let _ = match resident.alarm_due() {
+                Some(_) => fall_asleep(node, &resident).await,
+                None => release(node, &resident.cell).await,
+            };
         })
         .await;
 }

@@ -22,10 +22,16 @@ use crate::answer::Failure;
 
 pub(crate) use handshake::Handshake;
 
+/// KiB for messages of clients that are not whole yet, of all sockets together, beyond 64 KiB of each: 256 MiB. A client whose
+/// message finds none is closed with 1013.
+const MEMORY_KIB: usize = 256 << 10;
+
 /// What all sockets of an ingress share.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     places: Arc<Semaphore>,
+    /// For messages that are not whole yet, in KiB.
+    memory: Arc<Semaphore>,
     max: usize,
     ping_interval: Duration,
     ended: CancellationToken,
@@ -42,7 +48,8 @@ impl Sockets {
     /// At most `max`, each pinged at this interval.
     pub(crate) fn new(max: usize, ping_interval: Duration) -> Self {
         let (places, ended) = (Arc::new(Semaphore::new(max)), CancellationToken::new());
-        Self { places, max, ping_interval, ended }
+        let memory = Arc::new(Semaphore::new(MEMORY_KIB));
+        Self { places, memory, max, ping_interval, ended }
     }
 
     /// Makes room for a socket. With it comes the body that carries what its client sends.
@@ -69,12 +76,13 @@ impl Sockets {
         let (mut parts, downlink) = answer.into_parts();
         let upgraded = handshake.complete(&mut parts);
         let (ended, ping_interval) = (self.ended.clone(), self.ping_interval);
+        let memory = Arc::clone(&self.memory);
         tokio::spawn(async move {
             let _place = place;
             let open = metrics().socket_opened();
             match upgraded.await {
                 Ok(io) => {
-                    let ends = pump::Ends { uplink, downlink: SocketReader::new(downlink) };
+                    let ends = pump::Ends { uplink, downlink: SocketReader::new(downlink), memory };
                     let cause = pump::run(TokioIo::new(io), ends, ping_interval, ended).await;
                     open.closed(cause.name());
                 }

@@ -13,7 +13,7 @@ mod slot;
 mod thread;
 
 use std::io;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ struct Pool {
 
 struct Thread {
     post: Post,
-    load: Arc<AtomicUsize>,
+    load: Arc<event::Load>,
 }
 
 impl Drop for Pool {
@@ -94,7 +94,7 @@ impl Worker {
     pub(crate) fn start(options: WorkerOptions, outbound: &Outbound) -> io::Result<Self> {
         let idle = Arc::new(Notify::new());
         let threads = (0..options.threads.max(1)).map(|number| {
-            let load = Arc::new(AtomicUsize::new(0));
+            let load = Arc::new(event::Load::default());
             let context = thread::Context { outbound: outbound.clone(), runtime: Handle::current(), options };
             let post = thread::start(number, context)?;
             Ok(Thread { post, load })
@@ -176,7 +176,7 @@ impl Worker {
             Deployed::Broken(error) => return Err(WorkerError::NotStarted(error)),
         };
         let thread = self.least_loaded();
-        if thread.load.load(Ordering::Relaxed) >= self.pool.options.events_max {
+        if thread.load.events() >= self.pool.options.events_max {
             return Err(WorkerError::Overloaded);
         }
         let number = EventId::new(self.pool.events.fetch_add(1, Ordering::Relaxed) + 1);
@@ -207,7 +207,7 @@ impl Worker {
             tokio::pin!(waited);
             // From here on a notification is not missed.
             waited.as_mut().enable();
-            if self.pool.threads.iter().all(|thread| thread.load.load(Ordering::Acquire) == 0) {
+            if self.pool.threads.iter().all(|thread| thread.load.is_idle()) {
                 return;
             }
             waited.await;
@@ -216,7 +216,7 @@ impl Worker {
 
     fn least_loaded(&self) -> &Thread {
         let all = self.pool.threads.iter();
-        all.min_by_key(|thread| thread.load.load(Ordering::Relaxed)).expect("there is at least one")
+        all.min_by_key(|thread| thread.load.events()).expect("there is at least one")
     }
 }
 

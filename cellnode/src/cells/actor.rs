@@ -84,6 +84,8 @@ pub(super) struct Actor {
     /// The turn that runs; kept for its memory.
     turn: Turn,
     leaving: Leaving,
+    /// The last ticket is taken: nothing is committed any more.
+    is_settled: bool,
     alarm: Option<Box<CellAlarm>>,
     /// Where the database stood when it was opened.
     restored: Txid,
@@ -125,6 +127,7 @@ impl Actor {
             held: VecDeque::new(),
             turn: Turn::default(),
             leaving: Leaving::No,
+            is_settled: false,
             alarm: None,
             restored: position,
             wal_bytes: 0,

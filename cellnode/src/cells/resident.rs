@@ -184,6 +184,11 @@ impl Resident {
         self.sockets.store(sockets, Ordering::Relaxed);
     }
 
+    /// Whether an event is under way between turns.
+    pub(crate) fn has_running_events(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
     /// Whether an event is under way between turns, or a socket is open.
     pub(crate) fn has_open_events(&self) -> bool {
         self.open.load(Ordering::Relaxed) > 0 || self.sockets.load(Ordering::Relaxed) > 0

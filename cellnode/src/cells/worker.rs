@@ -220,6 +220,8 @@ impl Worker {
                 let opened = Actor::open(&resident, &database, position).map(|actor| {
                     self.actors.insert(key(&resident), actor);
                 });
+                // Its alarm may be due before anything else happens to it.
+                self.set_timer(&resident);
                 let _ = done.send(opened);
             }
             Job::Event(resident, event) => {

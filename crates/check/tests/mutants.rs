@@ -85,6 +85,7 @@ fn explore_with(mutant: Mutant) -> Option<Findings> {
         | Mutant::DeleteArmedEntry
         | Mutant::FireEarly
         | Mutant::OverlapHandlers
+        | Mutant::RunWhatWasDeleted
         | Mutant::SkipOverdueAlarm => return None,
     };
     Some(findings)
@@ -130,6 +131,7 @@ macro_rules! mutants {
                 Mutant::DeleteArmedEntry,
                 Mutant::FireEarly,
                 Mutant::OverlapHandlers,
+                Mutant::RunWhatWasDeleted,
                 Mutant::SkipOverdueAlarm,
             ];
             let mut known: Vec<Mutant> = TESTED.iter().chain(OF_NO_MODEL).copied().collect();

@@ -95,12 +95,14 @@ pub enum Mutant {
     FireEarly,
     /// A handler begins while the one before runs.
     OverlapHandlers,
+    /// A run that was started begins although its alarm was deleted or replaced meanwhile.
+    RunWhatWasDeleted,
     /// An alarm whose time passed while nobody looked does not run any more.
     SkipOverdueAlarm,
 }
 
 /// Every mutant.
-pub const ALL: [Mutant; 46] = [
+pub const ALL: [Mutant; 47] = [
     Mutant::SkipClaimGuard,
     Mutant::TakeOverLiveLease,
     Mutant::ReuseEpochOnWake,
@@ -146,6 +148,7 @@ pub const ALL: [Mutant; 46] = [
     Mutant::DeleteArmedEntry,
     Mutant::FireEarly,
     Mutant::OverlapHandlers,
+    Mutant::RunWhatWasDeleted,
     Mutant::SkipOverdueAlarm,
 ];
 

@@ -1,7 +1,7 @@
 //! What the world has in store: everything that happens does so as one of these, at a time and in an order that the
 //! seed decides.
 
-use holdfast_core::alarm::EntryName;
+use holdfast_core::alarm::{Armed, EntryName};
 use holdfast_core::ensemble::EnsembleProof;
 use holdfast_types::{AlarmId, Epoch, NodeName, SessionId};
 
@@ -96,6 +96,8 @@ pub enum Timer {
     Sweep,
     /// A cell's alarm wants to know the time.
     Alarm(Cell, Stay),
+    /// A run of an alarm has its turn.
+    AlarmRun(Cell, Stay, Armed),
     /// An alarm's handler comes to its end.
     AlarmEnd(Cell, Stay, AlarmId),
 }

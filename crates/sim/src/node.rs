@@ -321,6 +321,7 @@ impl World {
                 self.on_output_deadline(index, cell, slot)
             }
             Timer::Alarm(cell, stay) => self.alarm_event(index, cell, stay, AlarmEvent::Tick),
+            Timer::AlarmRun(cell, stay, armed) => self.run_alarm(index, cell, stay, &armed),
             Timer::AlarmEnd(cell, stay, id) => self.on_alarm_end(index, cell, stay, id),
             Timer::LogTick => self.on_log_tick(index),
             Timer::LogRound => self.on_log_round(index),

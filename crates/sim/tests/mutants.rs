@@ -54,6 +54,7 @@ fn scenarios(mutant: Mutant) -> &'static [Scenario] {
         | Mutant::DeleteArmedEntry
         | Mutant::FireEarly
         | Mutant::OverlapHandlers
+        | Mutant::RunWhatWasDeleted
         | Mutant::SkipOverdueAlarm => &[Scenario::Alarms, Scenario::EnsembleAlarms],
     }
 }
@@ -135,5 +136,6 @@ mutants! {
     an_armed_entry_that_is_deleted_is_found: DeleteArmedEntry,
     an_alarm_that_runs_early_is_found: FireEarly,
     handlers_that_overlap_are_found: OverlapHandlers,
+    a_run_of_a_deleted_alarm_is_found: RunWhatWasDeleted,
     an_overdue_alarm_that_is_skipped_is_found: SkipOverdueAlarm,
 }

@@ -2,10 +2,13 @@
 //! close code that it asks for. Frames of ours are never fragmented and never masked.
 
 use std::io::Cursor;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use holdfast_rpc::{NO_CODE, SOCKET_MESSAGE_LEN_MAX};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tungstenite::protocol::frame::coding::{CloseCode, Control, Data, OpCode};
 use tungstenite::protocol::frame::{CloseFrame, Frame, FrameHeader};
 
@@ -14,6 +17,8 @@ const CONTROL_LEN_MAX: u64 = 125;
 /// Bytes that are asked for at a time while it is not known how many come.
 const READ_LEN: usize = 4 << 10;
 
+/// What a socket may hold of a message that is not whole without asking the pool.
+const FREE_LEN: usize = 64 << 10;
 /// Bytes that are made room for at once, however many a frame announces.
 const READ_LEN_MAX: usize = 256 << 10;
 
@@ -41,6 +46,10 @@ const fn invalid(reason: &'static str) -> Unheard {
 }
 
 const TOO_LONG: Unheard = Unheard::Invalid { code: 1009, reason: "the message is too long" };
+const NO_MEMORY: Unheard = Unheard::Invalid {
+    code: 1013,
+    reason: "too many long messages are under way at this server; come again",
+};
 const NOT_UTF8: Unheard = Unheard::Invalid { code: 1007, reason: "the text is not UTF-8" };
 
 /// A message that is being put together.
@@ -50,15 +59,59 @@ struct Partial {
 }
 
 /// Reads what clients say.
-#[derive(Default)]
 pub(super) struct Ear {
     buffer: BytesMut,
     partial: Option<Partial>,
+    /// KiB for messages that are not whole yet, shared with the other sockets.
+    memory: Arc<Semaphore>,
+    held: Option<OwnedSemaphorePermit>,
 }
 
 impl Ear {
-    /// The next thing that the client says. Dropping the future loses nothing.
-    pub(super) async fn hear(&mut self, io: &mut (impl AsyncRead + Unpin)) -> Result<Said, Unheard> {
+    /// One that takes the memory of long messages from this pool, in KiB.
+    pub(super) fn new(memory: Arc<Semaphore>) -> Self {
+        Self { buffer: BytesMut::new(), partial: None, memory, held: None }
+    }
+
+    /// Takes what it holds and will read next from the pool. What it said before, its caller has passed on.
+    fn account(&mut self, more: usize) -> Result<(), Unheard> {
+        let len = self.buffer.len() + self.partial.as_ref().map_or(0, |partial| partial.content.len()) + more;
+        if len <= FREE_LEN {
+            self.held = None;
+            return Ok(());
+        }
+        let wanted = len.div_ceil(1024);
+        let held = self.held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        if wanted <= held {
+            return Ok(());
+        }
+        let missing = u32::try_from(wanted - held).map_err(|_| TOO_LONG)?;
+        let permit = Arc::clone(&self.memory).try_acquire_many_owned(missing).map_err(|_| NO_MEMORY)?;
+        match &mut self.held {
+            Some(held) => held.merge(permit),
+            None => self.held = Some(permit),
+        }
+        Ok(())
+    }
+
+    /// Reads to the end of the connection and keeps nothing.
+    pub(super) async fn discard(&mut self, io: &mut (impl AsyncRead + Unpin)) {
+        (self.partial, self.held) = (None, None);
+        loop {
+            self.buffer.clear();
+            self.buffer.reserve(READ_LEN);
+            if !matches!(io.read_buf(&mut self.buffer).await, Ok(len) if len > 0) {
+                return;
+            }
+        }
+    }
+
+    /// The next thing that the client says. Dropping the future loses nothing. `is_heard` becomes true with each byte.
+    pub(super) async fn hear(
+        &mut self,
+        io: &mut (impl AsyncRead + Unpin),
+        is_heard: &AtomicBool,
+    ) -> Result<Said, Unheard> {
         loop {
             let wanted = match self.frame()? {
                 Ok((header, payload)) => match self.take(&header, payload)? {
@@ -73,10 +126,12 @@ impl Ear {
                 },
                 Err(wanted) => wanted,
             };
-            self.buffer.reserve(wanted.min(READ_LEN_MAX));
+            let more = wanted.min(READ_LEN_MAX);
+            self.account(more)?;
+            self.buffer.reserve(more);
             match io.read_buf(&mut self.buffer).await {
                 Ok(0) | Err(_) => return Err(Unheard::Lost),
-                Ok(_) => {}
+                Ok(_) => is_heard.store(true, Ordering::Relaxed),
             }
         }
     }
@@ -171,7 +226,8 @@ fn close(mut payload: Bytes) -> Result<Said, Unheard> {
         return Err(invalid("a close has no code or a whole one"));
     }
     let code = payload.get_u16();
-    if !CloseCode::from(code).is_allowed() {
+    // What RFC 6455 and the registry let an endpoint send.
+    if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
         return Err(invalid("no such close code"));
     }
     let reason = String::from_utf8(payload.into()).map_err(|_| NOT_UTF8)?;

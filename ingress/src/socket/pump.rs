@@ -1,6 +1,7 @@
 //! One open socket: what the client says goes up, what the object says comes down, until one close was said to the client.
 //! Both directions are parts of one task, so that a slow reader of one holds back nothing of the other.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use bytes::{Buf as _, Bytes};
 use holdfast_rpc::{SocketFrame, SocketReader, SocketWriter};
 use holdfast_telemetry::{SocketDirection, metrics};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tungstenite::protocol::frame::Frame;
@@ -31,6 +32,8 @@ const NOTES_MAX: usize = 16;
 pub(super) struct Ends {
     pub(super) uplink: SocketWriter,
     pub(super) downlink: SocketReader,
+    /// For messages of clients that are not whole yet, in KiB: shared by all sockets.
+    pub(super) memory: Arc<Semaphore>,
 }
 
 /// What ended a socket.
@@ -79,8 +82,8 @@ where
     let (read, write) = tokio::io::split(io);
     let (notes, noted) = mpsc::channel(NOTES_MAX);
     let is_heard = AtomicBool::new(true);
-    let Ends { uplink, downlink } = ends;
-    let up = up(read, uplink, notes, &is_heard);
+    let Ends { uplink, downlink, memory } = ends;
+    let up = up(read, (uplink, memory), notes, &is_heard);
     let mut down = Down { write, downlink, noted, is_heard: &is_heard, ping_interval, ended };
     let mut up = std::pin::pin!(up);
     let mut is_up_over = false;
@@ -97,14 +100,13 @@ where
 /// Client to object, until the client closes or is gone.
 async fn up<S: AsyncRead>(
     mut read: ReadHalf<S>,
-    uplink: SocketWriter,
+    (uplink, memory): (SocketWriter, Arc<Semaphore>),
     notes: mpsc::Sender<Note>,
     is_heard: &AtomicBool,
 ) {
-    let mut ear = Ear::default();
-    let last = loop {
-        let said = ear.hear(&mut read).await;
-        is_heard.store(true, Ordering::Relaxed);
+    let mut ear = Ear::new(memory);
+    let (last, uplink) = loop {
+        let said = ear.hear(&mut read, is_heard).await;
         let frame = match said {
             Ok(Said::Text(text)) => SocketFrame::Text(text),
             Ok(Said::Binary(bytes)) => SocketFrame::Binary(bytes),
@@ -117,10 +119,10 @@ async fn up<S: AsyncRead>(
             Ok(Said::Close { code, reason }) => {
                 uplink.push(&SocketFrame::Close { code, reason: reason.clone() });
                 uplink.end();
-                break Note::Closed { code, reason };
+                break (Note::Closed { code, reason }, None);
             }
-            Err(Unheard::Lost) => break Note::Lost,
-            Err(Unheard::Invalid { code, reason }) => break Note::Invalid { code, reason },
+            Err(Unheard::Lost) => break (Note::Lost, Some(uplink)),
+            Err(Unheard::Invalid { code, reason }) => break (Note::Invalid { code, reason }, Some(uplink)),
         };
         metrics().socket_message(SocketDirection::In);
         let mut sent = std::pin::pin!(uplink.send(&frame));
@@ -132,8 +134,14 @@ async fn up<S: AsyncRead>(
             }
         }
     };
+    let is_invalid = matches!(last, Note::Invalid { .. });
     // Nobody may be there to hear it.
     let _ = notes.send(last).await;
+    if is_invalid {
+        drop(uplink);
+        // Read on, and away: an end with unread bytes would cut off the close that says why. The notes end with it.
+        ear.discard(&mut read).await;
+    }
 }
 
 struct Down<'a, S> {
@@ -155,11 +163,20 @@ impl<S: AsyncWrite> Down<'_, S> {
             Err(Stalled) => Cause::Lost,
         };
         if cause == Cause::Lost {
-            let _ = timeout(LINGER, async { while let Ok(Some(_)) = self.downlink.next().await {} }).await;
+            self.linger().await;
         }
         // The end of the connection says the rest.
         let _ = timeout(CLOSE_TIMEOUT, self.write.shutdown()).await;
+        // What the client said last is on its way to the object: who leaves now would take it along.
+        if matches!(cause, Cause::Client | Cause::Object) {
+            self.linger().await;
+        }
         cause
+    }
+
+    /// Waits until the object has nothing more to say.
+    async fn linger(&mut self) {
+        let _ = timeout(LINGER, async { while let Ok(Some(_)) = self.downlink.next().await {} }).await;
     }
 
     /// Object to client, until one close is said, or the client is gone.
@@ -179,12 +196,28 @@ impl<S: AsyncWrite> Down<'_, S> {
                     }
                     Some(Note::Invalid { code, reason }) => {
                         self.send(close_frame(code, reason)).await?;
+                        let _ = timeout(CLOSE_TIMEOUT, self.write.shutdown()).await;
+                        self.answered().await;
                         return Ok(Cause::Invalid);
                     }
                     Some(Note::Lost) => return Ok(Cause::Lost),
                     // The direction up is over, and has said what there was to say.
                     None => is_up = false,
                 },
+                () = ended.cancelled() => {
+                    return self.close(RESTART, "this server ends; connect again", Cause::Drain).await;
+                }
+                () = sleep_until(wake_at) => {
+                    if closed.is_some() {
+                        return self.echo(closed).await;
+                    }
+                    if !self.is_heard.swap(false, Ordering::Relaxed) {
+                        return Ok(Cause::Lost);
+                    }
+                    ping_at = Instant::now() + self.ping_interval;
+                    self.send(Frame::ping(Bytes::new())).await?;
+                }
+                // Last: an object that always has something to say starves nothing above.
                 frame = self.downlink.next() => match frame {
                     Ok(Some(SocketFrame::Text(text))) => self.message(true, text).await?,
                     Ok(Some(SocketFrame::Binary(bytes))) => self.message(false, bytes).await?,
@@ -200,19 +233,6 @@ impl<S: AsyncWrite> Down<'_, S> {
                     Ok(None) if closed.is_some() => return self.echo(closed).await,
                     Ok(None) | Err(_) => return self.close(RESTART, RESTART_REASON, Cause::Restart).await,
                 },
-                () = ended.cancelled() => {
-                    return self.close(RESTART, "this server ends; connect again", Cause::Drain).await;
-                }
-                () = sleep_until(wake_at) => {
-                    if closed.is_some() {
-                        return self.echo(closed).await;
-                    }
-                    if !self.is_heard.swap(false, Ordering::Relaxed) {
-                        return Ok(Cause::Lost);
-                    }
-                    ping_at = Instant::now() + self.ping_interval;
-                    self.send(Frame::ping(Bytes::new())).await?;
-                }
             }
         }
     }

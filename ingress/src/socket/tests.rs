@@ -1,10 +1,12 @@
 //! Clients that speak frames, against a side that stands for the object.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_rpc::{SocketFrame, SocketReader, SocketWriter, socket_pipe};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +29,8 @@ impl Case {
         let (uplink, up) = socket_pipe();
         let (says, down) = socket_pipe();
         let ended = CancellationToken::new();
-        let ends = Ends { uplink, downlink: SocketReader::new(down) };
+        let ends =
+            Ends { uplink, downlink: SocketReader::new(down), memory: Arc::new(Semaphore::new(1_024)) };
         let run = tokio::spawn(run(server, ends, PING, ended.clone()));
         Self { client, heard: SocketReader::new(up), says: Some(says), ended, run }
     }
@@ -222,4 +225,36 @@ async fn a_slow_object_holds_its_client_back_and_does_not_lose_it() {
         let frame = case.heard.next().await.unwrap();
         assert_eq!(frame, Some(SocketFrame::Binary(Bytes::copy_from_slice(&payload))));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_never_end_find_no_more_memory_than_there_is_for_all() {
+    let mut case = Case::new();
+    let piece = vec![0; 60_000];
+    case.send(0x02, &piece).await;
+    let mut flood = 0;
+    // The pool of a test has 1 MiB.
+    while flood < 2 << 20 && !case.run.is_finished() {
+        case.send(0x00, &piece).await;
+        flood += piece.len();
+    }
+    let mut told = [0; 4];
+    case.client.read_exact(&mut told).await.unwrap();
+    assert_eq!((told[0], u16::from_be_bytes([told[2], told[3]])), (0x88, 1013));
+    drop(case.client);
+    assert_eq!(case.run.await.unwrap(), Cause::Invalid);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_in_the_middle_of_a_frame_is_not_silent() {
+    let mut case = Case::new();
+    let mut frame = vec![0x82, 0x80 | 126];
+    frame.extend(400_u16.to_be_bytes());
+    frame.extend([0; 4]);
+    frame.extend([7; 400]);
+    for byte in frame {
+        case.client.write_all(&[byte]).await.unwrap();
+        tokio::time::sleep(PING / 2).await;
+    }
+    assert_eq!(case.heard.next().await.unwrap(), Some(SocketFrame::Binary(Bytes::from(vec![7; 400]))));
 }

@@ -14,22 +14,52 @@ use tracing::Span;
 use super::WorkerError;
 use super::body::Outgoing;
 
+/// What a thread has under way.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    /// Events that count towards the thread's bound.
+    events: AtomicUsize,
+    /// Events that only hold a socket: `--sockets-max` bounds those.
+    resting: AtomicUsize,
+}
+
+impl Load {
+    pub(super) fn events(&self) -> usize {
+        self.events.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.events() == 0 && self.resting.load(Ordering::SeqCst) == 0
+    }
+}
+
 /// A place among the events of a thread.
 pub(super) struct Place {
-    load: Arc<AtomicUsize>,
+    load: Arc<Load>,
     idle: Arc<Notify>,
+    is_resting: bool,
 }
 
 impl Place {
-    pub(super) fn take(load: &Arc<AtomicUsize>, idle: &Arc<Notify>) -> Self {
-        load.fetch_add(1, Ordering::AcqRel);
-        Self { load: Arc::clone(load), idle: Arc::clone(idle) }
+    pub(super) fn take(load: &Arc<Load>, idle: &Arc<Notify>) -> Self {
+        load.events.fetch_add(1, Ordering::SeqCst);
+        Self { load: Arc::clone(load), idle: Arc::clone(idle), is_resting: false }
+    }
+
+    /// From here on the event only holds a socket.
+    pub(super) fn rest(&mut self) {
+        if !std::mem::replace(&mut self.is_resting, true) {
+            self.load.resting.fetch_add(1, Ordering::SeqCst);
+            self.load.events.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.load.fetch_sub(1, Ordering::AcqRel) == 1 {
+        let counter = if self.is_resting { &self.load.resting } else { &self.load.events };
+        counter.fetch_sub(1, Ordering::SeqCst);
+        if self.load.is_idle() {
             self.idle.notify_waiters();
         }
     }
@@ -47,7 +77,7 @@ pub(super) struct Event {
     /// When it ends, whatever it waits for; set once its answer is out.
     pub(super) over_at: Option<Millis>,
     pub(super) outcome: WorkerOutcome,
-    _place: Place,
+    pub(super) place: Place,
 }
 
 impl Event {
@@ -65,7 +95,7 @@ impl Event {
             trace: OnceCell::new(),
             over_at: None,
             outcome: WorkerOutcome::Cancelled,
-            _place: place,
+            place,
         }
     }
 

@@ -217,7 +217,9 @@ impl Actor {
         if !self.alarm.as_deref().is_some_and(is_wanted) {
             return;
         }
-        if !self.may_turn() || self.may_begin().is_err() || self.must_hold_for_checkpoint() {
+        let is_still_due =
+            self.alarm.as_deref().is_some_and(|alarm| alarm.machine.may_begin(armed.id, alarm_now()));
+        if !is_still_due || !self.may_turn() || self.may_begin().is_err() || self.must_hold_for_checkpoint() {
             return self.alarm_event(AlarmEvent::Ended(armed.id, HandlerEnd::NotBegun));
         }
         let event = self.open.next_name();
@@ -267,7 +269,8 @@ impl Actor {
 
     /// Commits what became of runs, unless a transaction is open: it waits for the end of that.
     pub(super) fn settle_runs(&mut self) {
-        while !self.engine.borrow().in_transaction()
+        while !self.is_settled
+            && !self.engine.borrow().in_transaction()
             && let Some(effect) = self.alarm.as_mut().and_then(|alarm| alarm.deferred.pop_front())
         {
             if !self.commit_run(&effect) {

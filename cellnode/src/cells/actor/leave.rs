@@ -70,6 +70,9 @@ impl Actor {
         self.runtime.stop();
         self.operations.cancel_all();
         self.open.fail_all("the cell moved to another node before the request ended");
+        // What became of a run is committed before the last ticket is taken, and nothing after it.
+        self.settle_runs();
+        self.is_settled = true;
         let ticket = self.engine.borrow().ticket();
         self.resident.cover(ticket, self.node.proof_deadline(), move |outcome| {
             let _ = done.send(outcome);

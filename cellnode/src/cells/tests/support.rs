@@ -259,6 +259,8 @@ impl Bench {
 
     /// Lets the cell sleep as if nobody had used it for a long time.
     pub(super) async fn sleep(&self) {
+        // An answer leaves before its event has ended on the cell's thread.
+        self.quiet_thread().await;
         crate::release::sleep_idle(&self.node).await;
         assert!(self.node.cells.is_empty(), "it has left memory");
     }

@@ -47,7 +47,10 @@ fn a_wrong_configuration_is_told_with_its_place() {
             "\"d1_databases\": [{\"binding\": \"DB\", \"database_name\": \"\"}]",
             "`d1_databases.database_name`: `` names no cell",
         ),
-        ("\"d1_databases\": [{\"binding\": \"DB\", \"database\": \"a\"}]", "unknown key `database`"),
+        (
+            "\"d1_databases\": [{\"binding\": \"DB\", \"database\": \"a\"}]",
+            "unknown key `d1_databases.database`",
+        ),
         (
             "\"services\": [{\"binding\": \"S\", \"service\": \"b\"}]",
             "`services.service`: `b` is another application",

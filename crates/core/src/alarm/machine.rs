@@ -62,6 +62,14 @@ impl Alarm {
         self.firing.running
     }
 
+    /// Whether a run that was started may begin: what it was started for is still armed, and due.
+    #[must_use]
+    pub fn may_begin(&self, id: AlarmId, now: AlarmNow) -> bool {
+        let is_due = |armed: &Armed| armed.due <= now.wall || mutant::is(Mutant::FireEarly);
+        let is_armed = self.state.armed.is_some_and(|armed| armed.id == id && is_due(&armed));
+        self.firing.running == Some(id) && (is_armed || mutant::is(Mutant::RunWhatWasDeleted))
+    }
+
     /// When a run is due by the wall clock; none while nothing is armed or a run cannot begin.
     #[must_use]
     pub fn due(&self) -> Option<AlarmTime> {
@@ -104,7 +112,10 @@ impl Alarm {
         assert!(state.last >= self.state.last, "an installation's number is never used twice");
         let before = core::mem::replace(&mut self.state, state);
         self.ticket = ticket;
-        self.firing.committed();
+        // A change that was rolled back is told too: it is not the record of a run that the alarm waits for.
+        if before != state {
+            self.firing.committed();
+        }
         let is_same = before.armed.map(|armed| armed.id) == state.armed.map(|armed| armed.id);
         if is_same {
             return;

@@ -238,6 +238,35 @@ fn an_alarm_without_a_handler_is_given_up_at_once() {
 }
 
 #[test]
+fn a_run_that_waits_for_its_turn_does_not_begin_once_its_alarm_is_deleted_or_moved() {
+    let now =
+        |cell: &Cell| AlarmNow { wall: AlarmTime::new(cell.wall), monotonic: Millis::new(cell.monotonic) };
+    let (mut cell, armed) = Cell::due();
+    assert!(cell.alarm.may_begin(armed.id, now(&cell)));
+    cell.commit(None, 7);
+    assert!(!cell.alarm.may_begin(armed.id, now(&cell)), "deleted");
+    cell.on(AlarmEvent::Ended(armed.id, HandlerEnd::NotBegun));
+    assert_eq!(cell.alarm.due(), None);
+
+    let (mut cell, armed) = Cell::due();
+    let (moved, _) = cell.install(2_000_000, 7);
+    assert!(!cell.alarm.may_begin(armed.id, now(&cell)), "moved");
+    cell.on(AlarmEvent::Ended(armed.id, HandlerEnd::NotBegun));
+    assert_eq!(cell.alarm.due(), Some(moved.due));
+    assert_eq!(cell.on(AlarmEvent::Tick), vec![]);
+}
+
+#[test]
+fn a_change_that_was_rolled_back_is_not_the_record_that_a_failed_run_waits_for() {
+    let (mut cell, armed) = Cell::due();
+    let effects = cell.on(AlarmEvent::Ended(armed.id, HandlerEnd::Failed));
+    let [AlarmEffect::Record(again)] = effects[..] else { panic!("{effects:?}") };
+    assert_eq!(cell.commit(Some(armed), 7), vec![], "no run without a pause");
+    cell.commit(Some(again), 8);
+    assert_eq!(cell.later(2_000), vec![AlarmEffect::Start(again)]);
+}
+
+#[test]
 fn a_cell_that_leaves_begins_nothing() {
     let mut cell = Cell::new();
     cell.install(1_000_500, 6);

@@ -48,7 +48,10 @@ export default function (native, internals) {
   function finish(event) {
     if (!underWay.delete(event.number)) return;
     // A Durable Object goes on after its events; what a Worker leaves behind ends with its event.
-    if (native.className === undefined) internals.leaveBodiesOf?.(event);
+    if (native.className === undefined) {
+      internals.leaveBodiesOf?.(event);
+      internals.leaveSocketsOf?.(event);
+    }
     native.done(event.number);
     if (native.className === undefined) {
       internals.clearTimersOf(event);

@@ -252,6 +252,15 @@ export default function (native, internals) {
     state.release();
   }
 
+  /** An event has ended that may still hold sockets: nobody is left whom they could tell anything. */
+  internals.leaveSocketsOf = event => {
+    for (const [host, state] of listening) {
+      if (state.scope.event !== event) continue;
+      listening.delete(host);
+      native.over(host);
+    }
+  };
+
   /** Called by the host with what came for a socket of accept(). */
   internals.receiveSocket = event => {
     const state = listening.get(event.socket);

@@ -129,7 +129,12 @@ impl World {
                 let put = Operation::Put(Key::WakeEntry(cell, entry), Body::WakeEntry);
                 call(self, Step::PutEntry(entry.id), put, attempt)
             }
-            AlarmEffect::Start(armed) => self.run_alarm(index, cell, stay, &armed),
+            // Behind the requests that wait already.
+            AlarmEffect::Start(armed) => {
+                let wait = self.rng.below(30);
+                self.start_timer(index, wait, Timer::AlarmRun(cell, stay, armed));
+                Ok(())
+            }
             AlarmEffect::Record(armed) => {
                 self.write_alarm(index, cell, stay, AlarmWrite::Record(armed)).map(drop)
             }
@@ -199,9 +204,22 @@ impl World {
         Ok(op)
     }
 
-    fn run_alarm(&mut self, index: usize, cell: Cell, stay: Stay, armed: &Armed) -> Result<(), Violation> {
+    pub(crate) fn run_alarm(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        stay: Stay,
+        armed: &Armed,
+    ) -> Result<(), Violation> {
+        let now = self.alarm_now(index);
+        let Some(residency) = self.residency_of(index, cell, stay) else { return Ok(()) };
+        let machine = &residency.alarm.as_ref().expect("it has started").machine;
+        if machine.running() != Some(armed.id) {
+            return Ok(());
+        }
+        let may_begin = machine.may_begin(armed.id, now) && residency.closing.is_none();
         let is_held = self.log_of(index).is_some_and(|log| log.holds_writes());
-        if !self.may_act(index) || is_held {
+        if !self.may_act(index) || is_held || !may_begin {
             let event = AlarmEvent::Ended(armed.id, HandlerEnd::NotBegun);
             return self.alarm_event(index, cell, stay, event);
         }

@@ -78,8 +78,18 @@ impl Slot {
         // No span lives as long as a socket.
         event.span = Span::none();
         event.answer(Ok(head.map(|()| Outgoing::Socket(body))), WorkerOutcome::Answered);
-        if matches!(end, SocketEnd::Opened(_)) {
-            self.answered(number);
+        match end {
+            SocketEnd::Opened(_) => self.answered(number),
+            SocketEnd::Own(_) => event.place.rest(),
+        }
+    }
+
+    /// A socket is over. An event that held it has nothing more to answer with: from here on its time is limited.
+    fn socket_over(&mut self, event: Option<EventId>) {
+        if let Some(event) = event
+            && !self.sockets.values().any(|socket| socket.event == Some(event))
+        {
+            self.answered(event);
         }
     }
 
@@ -94,11 +104,11 @@ impl Slot {
                 return;
             }
             SocketAction::Over => {
-                if let Some(State::Held { writer, .. }) = self.sockets.remove(&id).map(|socket| socket.state)
-                {
+                let Some(Socket { state, event }) = self.sockets.remove(&id) else { return };
+                if let State::Held { writer, .. } = state {
                     writer.end();
                 }
-                return;
+                return self.socket_over(event);
             }
             SocketAction::Send(SocketMessage::Text(text)) => SocketFrame::Text(text.into()),
             SocketAction::Send(SocketMessage::Binary(bytes)) => SocketFrame::Binary(bytes),
@@ -109,9 +119,10 @@ impl Slot {
         let Some(State::Held { writer, .. }) = self.state(id) else { return };
         if writer.push(&frame).is_some_and(|queued| queued > BACKLOG_MAX) {
             let text = format!("the other end of the WebSocket did not take {BACKLOG_MAX} bytes in time");
-            self.sockets.remove(&id);
+            let event = self.sockets.remove(&id).and_then(|socket| socket.event);
             self.tell(id, SocketEvent::Error(text));
             self.tell(id, lost());
+            self.socket_over(event);
         }
     }
 

@@ -151,9 +151,9 @@ fn an_iterator_pages_through_many_keys_and_sees_what_is_put_meanwhile() {
 fn what_is_missing_says_so_by_name() {
     assert_eq!(
         run(
-            "return Promise.all(['getAlarm', 'setAlarm', 'deleteAlarm', 'getCurrentBookmark', 'getBookmarkForTime', 'onNextSessionRestoreBookmark'].map(name => error(() => s[name]())))"
+            "return Promise.all(['getCurrentBookmark', 'getBookmarkForTime', 'onNextSessionRestoreBookmark'].map(name => error(() => s[name]())))"
         ),
-        r#"["Error: ctx.storage.getAlarm is not supported yet.","Error: ctx.storage.setAlarm is not supported yet.","Error: ctx.storage.deleteAlarm is not supported yet.","Error: ctx.storage.getCurrentBookmark is not supported yet.","Error: ctx.storage.getBookmarkForTime is not supported yet.","Error: ctx.storage.onNextSessionRestoreBookmark is not supported yet."]"#
+        r#"["Error: ctx.storage.getCurrentBookmark is not supported yet.","Error: ctx.storage.getBookmarkForTime is not supported yet.","Error: ctx.storage.onNextSessionRestoreBookmark is not supported yet."]"#
     );
 }
 
