@@ -4,19 +4,18 @@ use futures::StreamExt as _;
 use futures::stream;
 use holdfast_bucket::{Bucket, BucketError};
 use holdfast_records::{Key, NodeLease, Record};
+use holdfast_routing::node_names;
 use holdfast_types::NodeName;
 
 /// Leases read at a time.
 const READS_MAX: usize = 16;
-/// Rows of one page.
-const PAGE_LEN: usize = 1_000;
 
 /// Every lease that can be read. One that cannot be decoded is told and left out.
 ///
 /// # Errors
 /// [`BucketError`]: what is missing would be taken for dead.
 pub(crate) async fn read_leases(bucket: &dyn Bucket) -> Result<Vec<NodeLease>, BucketError> {
-    let names = names(bucket).await?;
+    let names = node_names(bucket).await?;
     let mut reads = Vec::with_capacity(names.len());
     for name in names {
         reads.push(read(bucket, name));
@@ -38,20 +37,4 @@ async fn read(bucket: &dyn Bucket, node: NodeName) -> Result<Option<NodeLease>, 
         tracing::error!(%node, %error, "cannot decode a node's lease");
     }
     Ok(lease.ok())
-}
-
-async fn names(bucket: &dyn Bucket) -> Result<Vec<NodeName>, BucketError> {
-    let mut names = Vec::new();
-    let mut after: Option<String> = None;
-    loop {
-        let page = bucket.list("nodes/", after.as_deref(), PAGE_LEN).await?;
-        names.extend(page.objects.iter().filter_map(|object| match Key::parse(&object.key) {
-            Ok(Key::NodeLease(node)) => Some(node),
-            Ok(_) | Err(_) => None,
-        }));
-        after = page.next;
-        if after.is_none() {
-            return Ok(names);
-        }
-    }
 }

@@ -76,7 +76,7 @@ impl Leases {
     }
 
     async fn fetch_all(&self) -> Option<Vec<PeerView>> {
-        let nodes = match self.names().await {
+        let nodes = match node_names(&*self.bucket).await {
             Ok(nodes) => nodes,
             Err(error) => {
                 tracing::warn!(%error, "cannot list the nodes");
@@ -96,20 +96,24 @@ impl Leases {
         }
         Some(views.into_iter().flatten().flatten().collect())
     }
+}
 
-    async fn names(&self) -> Result<Vec<NodeName>, BucketError> {
-        let mut names = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let listing = self.bucket.list("nodes/", after.as_deref(), PAGE_LEN).await?;
-            names.extend(listing.objects.iter().filter_map(|object| match Key::parse(&object.key) {
-                Ok(Key::NodeLease(node)) => Some(node),
-                Ok(_) | Err(_) => None,
-            }));
-            after = listing.next;
-            if after.is_none() {
-                return Ok(names);
-            }
+/// The names of all nodes that have a lease, live or not.
+///
+/// # Errors
+/// [`BucketError`] where the bucket did not list all of them.
+pub async fn node_names(bucket: &dyn Bucket) -> Result<Vec<NodeName>, BucketError> {
+    let mut names = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let listing = bucket.list("nodes/", after.as_deref(), PAGE_LEN).await?;
+        names.extend(listing.objects.iter().filter_map(|object| match Key::parse(&object.key) {
+            Ok(Key::NodeLease(node)) => Some(node),
+            Ok(_) | Err(_) => None,
+        }));
+        after = listing.next;
+        if after.is_none() {
+            return Ok(names);
         }
     }
 }

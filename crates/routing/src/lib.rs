@@ -13,6 +13,7 @@ mod shared;
 mod wake_format;
 
 pub use error::RouteError;
+pub use leases::node_names;
 pub use router::{Router, RouterOptions, Woken};
 pub use wake_format::{WAKE_SHARDS, WakeFormatError, wake_format};
 

@@ -27,6 +27,7 @@ use rusqlite::{Connection, InterruptHandle};
 
 pub use capture::{CaptureError, Captured, CapturedBody};
 pub use close::{CloseError, ClosedDatabase};
+pub(crate) use object::Writes;
 pub use object::{ExecLimits, ExecRows, KV_LIST_LEN_MAX, KvRange, SqlValue};
 pub use open::OpenError;
 pub use policy::RESERVED_PREFIX;

@@ -14,7 +14,7 @@ use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use super::json::JsonOut;
 use super::reply::malformed;
 use super::{Outcome, SqlCall, SqlReply, SqlRuntime, describe, stream};
-use crate::engine::{Engine, ExecLimits, ExecRows, SqlValue};
+use crate::engine::{Engine, ExecLimits, ExecRows, SqlValue, Writes};
 use crate::error::SqlFailure;
 
 /// Most statements of one call.
@@ -134,9 +134,11 @@ pub(super) fn run(runtime: &mut SqlRuntime, engine: &mut Engine, call: &SqlCall<
 fn run_all(engine: &mut Engine, body: &Call<'_>, out: &mut JsonOut) -> Result<(), Failed> {
     let ends = Instant::now() + engine.options().call_budget;
     out.raw("{\"results\":[");
+    let mut before = engine.object_writes().map_err(|failure| Failed { statement: 0, failure })?;
     for (index, statement) in body.statements.iter().enumerate() {
         out.comma(index == 0);
-        run_one(engine, statement, ends, out).map_err(|failure| Failed { statement: index, failure })?;
+        let ran = run_one(engine, statement, (before, ends), out);
+        before = ran.map_err(|failure| Failed { statement: index, failure })?;
     }
     out.raw("]");
     let last = body.statements.len().saturating_sub(1);
@@ -151,31 +153,32 @@ fn run_all(engine: &mut Engine, body: &Call<'_>, out: &mut JsonOut) -> Result<()
     committed.map_err(|failure| Failed { statement: last, failure })
 }
 
+/// Runs a statement. Answers what the connection has come to after it, as `before` is what it had.
 fn run_one(
     engine: &mut Engine,
     statement: &StatementCall<'_>,
-    ends: Instant,
+    (before, ends): (Writes, Instant),
     out: &mut JsonOut,
-) -> Result<(), SqlFailure> {
+) -> Result<Writes, SqlFailure> {
     let started = Instant::now();
     let time = engine.options().statement_budget.min(ends.saturating_duration_since(started));
     let limits = ExecLimits { time, result_bytes: out.max().saturating_sub(out.len()) };
-    let before = engine.object_writes();
-    let size_before = engine.object_size_bytes()?;
     let rows = engine.object_exec(&statement.sql, &statement.params, limits)?;
-    let after = engine.object_writes();
-    let size_after = engine.object_size_bytes()?;
+    let after = engine.object_writes()?;
     write_rows(&rows, out)?;
-    let changes = after.total_changes.saturating_sub(before.total_changes);
-    let has_changed = changes > 0 || after.last_row_id != before.last_row_id || size_after != size_before;
     out.display(format_args!(
-        ",\"meta\":{{\"changes\":{changes},\"last_row_id\":{},\"changed_db\":{has_changed},\"size_after\":{size_after},\
+        ",\"meta\":{{\"changes\":{},\"last_row_id\":{},\"changed_db\":{},\"size_after\":{},\
          \"rows_read\":{},\"rows_written\":{},\"duration\":",
-        after.last_row_id, rows.rows_read, rows.rows_written
+        after.total_changes.saturating_sub(before.total_changes),
+        after.last_row_id,
+        after != before,
+        after.size_bytes,
+        rows.rows_read,
+        rows.rows_written
     ));
     out.float(started.elapsed().as_secs_f64() * 1_000.0);
     out.raw("}}");
-    Ok(())
+    Ok(after)
 }
 
 /// Appends `{"columns":[...],"rows":[[...]...]`.

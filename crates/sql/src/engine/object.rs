@@ -15,22 +15,25 @@ pub use kv::{KV_LIST_LEN_MAX, KvRange};
 use super::Engine;
 use crate::error::{SqlFailure, code_name};
 
-/// What the statements of a connection have written since it was opened.
+/// What the statements of a connection have come to since it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Writes {
-    /// Rows, by triggers and foreign keys too.
+    /// Rows written, by triggers and foreign keys too.
     pub(crate) total_changes: u64,
     /// The rowid of the last one that was inserted; zero before the first.
     pub(crate) last_row_id: i64,
+    /// As of [`Engine::object_size_bytes`].
+    pub(crate) size_bytes: u64,
 }
 
 impl Engine {
     /// What has been written.
-    pub(crate) fn object_writes(&self) -> Writes {
-        Writes {
+    pub(crate) fn object_writes(&mut self) -> Result<Writes, SqlFailure> {
+        Ok(Writes {
             total_changes: self.connection.total_changes(),
             last_row_id: self.connection.last_insert_rowid(),
-        }
+            size_bytes: self.object_size_bytes()?,
+        })
     }
 
     /// Runs statements of the storage itself, and remembers what puts the files in doubt.
