@@ -86,7 +86,9 @@ fn explore_with(mutant: Mutant) -> Option<Findings> {
         | Mutant::FireEarly
         | Mutant::OverlapHandlers
         | Mutant::RunWhatWasDeleted
-        | Mutant::SkipOverdueAlarm => return None,
+        | Mutant::SkipOverdueAlarm
+        | Mutant::GiveBelowShare
+        | Mutant::RebalanceAtOnce => return None,
     };
     Some(findings)
 }
@@ -133,6 +135,8 @@ macro_rules! mutants {
                 Mutant::OverlapHandlers,
                 Mutant::RunWhatWasDeleted,
                 Mutant::SkipOverdueAlarm,
+                Mutant::GiveBelowShare,
+                Mutant::RebalanceAtOnce,
             ];
             let mut known: Vec<Mutant> = TESTED.iter().chain(OF_NO_MODEL).copied().collect();
             known.sort_by_key(|mutant| *mutant as u32);

@@ -99,10 +99,14 @@ pub enum Mutant {
     RunWhatWasDeleted,
     /// An alarm whose time passed while nobody looked does not run any more.
     SkipOverdueAlarm,
+    /// A donor gives what it was asked for, though it has no more than its share by now.
+    GiveBelowShare,
+    /// Cells begin to move however little nodes are off their shares.
+    RebalanceAtOnce,
 }
 
 /// Every mutant.
-pub const ALL: [Mutant; 47] = [
+pub const ALL: [Mutant; 49] = [
     Mutant::SkipClaimGuard,
     Mutant::TakeOverLiveLease,
     Mutant::ReuseEpochOnWake,
@@ -150,6 +154,8 @@ pub const ALL: [Mutant; 47] = [
     Mutant::OverlapHandlers,
     Mutant::RunWhatWasDeleted,
     Mutant::SkipOverdueAlarm,
+    Mutant::GiveBelowShare,
+    Mutant::RebalanceAtOnce,
 ];
 
 #[cfg(feature = "mutants")]

@@ -9,7 +9,7 @@ mod place;
 pub(crate) use hash::mix;
 
 pub use bound::{LOAD_FACTOR_PERCENT, LOAD_SLACK_CELLS, load_bound};
-pub use place::{Candidate, place};
+pub use place::{Candidate, place, prefers};
 
 #[cfg(test)]
 mod tests;

@@ -79,6 +79,7 @@ impl World {
             Asker::Client(client) => self.on_client_response(client, request, &outcome),
             Asker::Operator => self.on_operator_response(request, &outcome),
             Asker::Adversary => {}
+            Asker::Giver => self.tally.adopted += u64::from(matches!(outcome, Outcome::Ran(..))),
             Asker::Waker => self.on_waker_response(request, &outcome),
             Asker::Probe => self.on_probed(request.cell, &outcome),
         }

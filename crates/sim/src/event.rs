@@ -30,6 +30,8 @@ pub enum Asker {
     Adversary,
     /// The waker.
     Waker,
+    /// A node that has given the cell up, or says so.
+    Giver,
 }
 
 /// What a request asks for.

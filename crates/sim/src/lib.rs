@@ -4,6 +4,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod alarms;
+pub mod balance;
 pub mod bucket;
 pub mod checkers;
 mod client;

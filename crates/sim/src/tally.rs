@@ -25,6 +25,8 @@ pub struct Tally {
     pub alarm_runs: u64,
     /// Wake entries that were deleted.
     pub entries_deleted: u64,
+    /// Cells that a node opened because another told it that it had given them up.
+    pub adopted: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -41,6 +43,7 @@ impl std::ops::AddAssign for Tally {
             bundled,
             alarm_runs,
             entries_deleted,
+            adopted,
         } = other;
         self.ensembles += ensembles;
         self.proofs += proofs;
@@ -53,6 +56,7 @@ impl std::ops::AddAssign for Tally {
         self.bundled += bundled;
         self.alarm_runs += alarm_runs;
         self.entries_deleted += entries_deleted;
+        self.adopted += adopted;
     }
 }
 
@@ -70,11 +74,13 @@ impl std::fmt::Display for Tally {
             bundled,
             alarm_runs,
             entries_deleted,
+            adopted,
         } = self;
         write!(
             f,
             "{ensembles} ensembles, {proofs} proofs, {asked_anew} members asked anew, {slow} slow, {replaced} replaced, {recovered} recoveries, \
-             {relieved} recoverers relieved, {declared} losses declared, {bundled} bundles, {alarm_runs} runs of alarms, {entries_deleted} wake entries deleted"
+             {relieved} recoverers relieved, {declared} losses declared, {bundled} bundles, {alarm_runs} runs of alarms, {entries_deleted} wake entries deleted, \
+             {adopted} cells adopted"
         )
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use holdfast_core::mutant::{ALL, Mutant, activate};
+use holdfast_sim::balance;
 use holdfast_sim::run::run;
 use holdfast_sim::scenario::Scenario;
 
@@ -56,10 +57,20 @@ fn scenarios(mutant: Mutant) -> &'static [Scenario] {
         | Mutant::OverlapHandlers
         | Mutant::RunWhatWasDeleted
         | Mutant::SkipOverdueAlarm => &[Scenario::Alarms, Scenario::EnsembleAlarms],
+        // A world of its own shows these.
+        Mutant::GiveBelowShare | Mutant::RebalanceAtOnce => &[],
     }
 }
 
 fn runs_until_found(mutant: Mutant) -> Option<u64> {
+    if matches!(mutant, Mutant::GiveBelowShare | Mutant::RebalanceAtOnce) {
+        return (1..=RUNS_MAX).find(|seed| {
+            let violation = balance::run(*seed).err();
+            violation
+                .inspect(|found| println!("{mutant:?}: found by fleet {seed}: {}", found.invariant))
+                .is_some()
+        });
+    }
     let scenarios = scenarios(mutant).iter().cycle();
     (1..=RUNS_MAX).zip(scenarios).find_map(|(seed, scenario)| {
         let violation = run(seed, *scenario, false).violation?;
@@ -138,4 +149,6 @@ mutants! {
     handlers_that_overlap_are_found: OverlapHandlers,
     a_run_of_a_deleted_alarm_is_found: RunWhatWasDeleted,
     an_overdue_alarm_that_is_skipped_is_found: SkipOverdueAlarm,
+    a_gift_of_what_is_not_above_the_share_is_found: GiveBelowShare,
+    a_move_without_need_is_found: RebalanceAtOnce,
 }

@@ -53,3 +53,14 @@ pub fn place<'a>(cell: &CellName, candidates: &'a [Candidate]) -> Option<&'a Nod
     }
     best.map(|(_, node)| node)
 }
+
+/// Whether rendezvous hashing gives a cell to the first of two nodes, loads aside. A node with a weight each.
+#[must_use]
+pub fn prefers(
+    cell: &CellName,
+    (first, first_weight): (&NodeName, u32),
+    (other, other_weight): (&NodeName, u32),
+) -> bool {
+    let (wait, other_wait) = (Wait::new(cell, first, first_weight), Wait::new(cell, other, other_weight));
+    wait.is_shorter_than(other_wait) || (!other_wait.is_shorter_than(wait) && first < other)
+}

@@ -3,14 +3,14 @@
 use holdfast_core::alarm::AlarmEvent;
 use holdfast_core::gate::GateEvent;
 use holdfast_core::lease::LeaseRecord;
-use holdfast_core::ownership::{Intent, Release, ReleaseEffect, ReleaseEvent};
+use holdfast_core::ownership::{Intent, Release, ReleaseEffect, ReleaseEvent, ReleaseOutcome};
 use holdfast_core::store::{Answer, Guard};
 use holdfast_types::{Millis, WriteId};
 
 use super::residency::Output;
 use super::{Asleep, LocalFile, PROTOCOL, Phase, Purpose, Settle, Slot, Step};
 use crate::bucket::{Body, Cell, Key, Operation, Reply};
-use crate::event::{Event, Outcome, Request, Timer};
+use crate::event::{Ask, Asker, Event, Outcome, Request, Timer};
 use crate::violation::Violation;
 use crate::world::World;
 
@@ -18,6 +18,11 @@ const PATIENCE_MS: u64 = 2_000;
 const WRITE_PATIENCE_MS: u64 = 6_000;
 /// Time for the bucket to get all of a closing cell.
 const CLOSING_PATIENCE_MS: u64 = 10_000;
+
+/// So many of the cells that are given up in order are announced to a node.
+const TOLD_PER_MILLE: u64 = 600;
+/// So many are announced before they are given up.
+const LIES_PER_MILLE: u64 = 100;
 
 /// How a stay ends once everything is covered.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +55,10 @@ impl World {
             return Ok(());
         }
         let stay = *stay;
+        if matches!(closing, Closing::Release) && self.rng.chance(LIES_PER_MILLE) {
+            // It is not given up yet, and perhaps never.
+            self.tell_successor(cell);
+        }
         self.alarm_event(index, cell, stay, AlarmEvent::Stopped)?;
         let Some(mut slot) = self.take_slot(index, cell, stay) else { return Ok(()) };
         let Phase::Serving(residency) = &mut slot.phase else { unreachable!("just seen") };
@@ -90,6 +99,13 @@ impl World {
                 self.run_release_effect(index, cell, slot, effect)
             }
         }
+    }
+
+    /// Any node is told to have the cell: the right one, another, or the one that gave it up.
+    fn tell_successor(&mut self, cell: Cell) {
+        let index = self.rng.index(self.nodes.len());
+        let id = self.name();
+        self.send(index, Request { id, asker: Asker::Giver, cell, ask: Ask::Read, began_ms: self.now });
     }
 
     fn leave_cell(&mut self, index: usize, cell: Cell, local: Option<LocalFile>) -> Result<(), Violation> {
@@ -162,6 +178,9 @@ impl World {
             ReleaseEffect::Finish(outcome) => {
                 self.trace.line(self.now, format_args!("n{index} release of {cell:?}: {outcome:?}"));
                 let local = releasing.local.take();
+                if matches!(outcome, ReleaseOutcome::Released(_)) && self.rng.chance(TOLD_PER_MILLE) {
+                    self.tell_successor(cell);
+                }
                 return self.leave_cell(index, cell, local);
             }
         }
