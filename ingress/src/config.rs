@@ -90,6 +90,10 @@ pub struct Config {
     /// so: long enough that a phone may sleep, short enough that nobody is thought to be there for minutes.
     #[arg(long, env = "HOLDFAST_INGRESS_SOCKET_PING", default_value = "30s", value_parser = parse_duration)]
     pub socket_ping: Duration,
+    /// How long requests are taken still after `/-/ready` says that it drains: for balancers to see it, and for clients to get an answer
+    /// that closes their connection rather than a connection that closes under their next request.
+    #[arg(long, env = "HOLDFAST_INGRESS_DRAIN_DELAY", default_value = "1s", value_parser = parse_duration)]
+    pub drain_delay: Duration,
     /// How long requests in flight may take to finish at the end; then they are cut off.
     #[arg(long, env = "HOLDFAST_INGRESS_DRAIN_TIMEOUT", default_value = "30s", value_parser = parse_duration)]
     pub drain_timeout: Duration,

@@ -156,8 +156,13 @@ impl Edge {
         }
     }
 
+    /// Whether it is about to end.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Acquire)
+    }
+
     fn ready(&self) -> Response<Body> {
-        if self.is_draining.load(Ordering::Acquire) {
+        if self.is_draining() {
             Failure::busy("draining", "this ingress is draining", 1_000).into_response()
         } else {
             text("ready\n")

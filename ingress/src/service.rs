@@ -117,8 +117,8 @@ impl Service {
             ending.sockets.begin_close();
             tracing::info!(name = %config.name, "draining");
         };
-        let Config { header_max, connections_max, drain_timeout, .. } = config;
-        Listener { tcp, tls, header_max, connections_max, drain_timeout }
+        let Config { header_max, connections_max, drain_delay, drain_timeout, .. } = config;
+        Listener { tcp, tls, header_max, connections_max, drain_delay, drain_timeout }
             .run(Arc::clone(&edge), shutdown)
             .await;
         edge.sockets.closed(SOCKETS_END).await;

@@ -310,6 +310,8 @@ fn spawn_ingress(
     let listen = format!("127.0.0.1:{}", options.port);
     let mut config = ingress::Config::embedded(BucketArgs::at(bucket_url), listen);
     (config.ready_file, config.tls_cert, config.tls_key) = (None, None, None);
+    // Nobody balances over one ingress.
+    config.drain_delay = Duration::ZERO;
     config.drain_timeout = config.drain_timeout.min(FINISH);
     let (ready, told) = oneshot::channel();
     (tokio::spawn(ingress::Service::run(config, Some(ready), wait(stopped))), told)

@@ -11,8 +11,8 @@ use holdfast_bucket::{Bucket, BucketArgs};
 use holdfast_records::{FleetIdentity, Key, NodeLease, NodeLoad, Record};
 use holdfast_rpc::follower::LogName;
 use holdfast_rpc::{
-    Access, Body, BodyError, CallError, CellCall, CellHost, CellPage, CellReply, NodeDescription, PROTOCOL,
-    ProcessIdentity, Role, WakeCall, WakeReply, identity, serve,
+    Access, Body, BodyError, CallError, CellCall, CellHost, CellPage, CellReply, MoveCall, NodeDescription,
+    PROTOCOL, ProcessIdentity, Role, WakeCall, WakeReply, identity, serve,
 };
 use holdfast_types::{CellName, Epoch, Incarnation, Millis, NodeName, Position, SessionId, Txid, WriteId};
 use http_body_util::{BodyExt as _, Full, StreamBody};
@@ -123,6 +123,14 @@ impl CellHost for Host {
         unreachable!("an ingress recovers nothing")
     }
 
+    async fn adopt_cell(&self, _cell: &CellName, _is_asleep: bool) -> Result<Epoch, CallError> {
+        unreachable!("an ingress moves no cell")
+    }
+
+    async fn move_cells(&self, _call: MoveCall) -> Result<u64, CallError> {
+        unreachable!("an ingress moves no cell")
+    }
+
     async fn list_cells(&self, _start_after: Option<&CellName>, _limit: usize) -> CellPage {
         CellPage::default()
     }
@@ -175,6 +183,7 @@ pub(super) async fn fleet(change: impl FnOnce(&mut Config)) -> Fleet {
     let (go, gone) = tokio::sync::watch::channel(false);
     node(&*bucket, &identity, Host { cancelled: cancelled_tx, begun: begun_tx, go: gone }).await;
     let mut config = Config::embedded(args, "127.0.0.1:0".into());
+    config.drain_delay = Duration::ZERO;
     config.ready_file = Some(dir.path().join("ready.json"));
     change(&mut config);
     let (ready_tx, ready) = oneshot::channel();
