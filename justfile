@@ -35,6 +35,10 @@ check-large CASES="":
 chaos MINUTES="20" *ARGS:
     cargo build --bins && cargo run -p holdfast-tests --bin chaos -- --minutes {{MINUTES}} {{ARGS}}
 
+# What a fleet promises of growing and of restarts, in full; prints its figures.
+fleet *ARGS:
+    cargo build --release --workspace --bins && HOLDFAST_IN_FULL=1 cargo nextest run --release --workspace -E 'binary(process) & test(/fleet::|shedding::/)' --no-capture {{ARGS}}
+
 # Figures, each with its floor of the same run.
 bench WHAT="reads" *ARGS:
     cargo run --release -p holdfast -- bench {{WHAT}} {{ARGS}}

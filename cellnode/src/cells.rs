@@ -14,7 +14,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use holdfast_rpc::CallError;
+use holdfast_core::shedding::{Usage, may_open};
+use holdfast_rpc::{CallError, OwnerHint};
 use holdfast_types::CellName;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -34,6 +35,10 @@ const FAILURE_STANDS: Duration = Duration::from_secs(1);
 /// Longest time for which it stands: it doubles with each failure in a row, because each try of a cell that cannot be
 /// restored costs an epoch and a download.
 const FAILURE_STANDS_MAX: Duration = Duration::from_secs(60);
+
+/// So long after a move requests are told where the cell went, though somebody might send them here to claim it again: they read
+/// its record anew.
+const MOVED_STANDS: Duration = Duration::from_secs(1);
 
 type Activated = Result<Arc<Resident>, CallError>;
 
@@ -82,9 +87,29 @@ impl Cells {
         self.lock().len()
     }
 
+    /// Cells that are resident, or on their way in or out: not those that could not be activated.
+    pub(crate) fn held(&self) -> usize {
+        self.lock().values().filter(|slot| !matches!(slot, Slot::Failed { .. })).count()
+    }
+
     /// Whether no cell is here.
     pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.held() == 0
+    }
+
+    /// Their names.
+    pub(crate) fn held_names(&self) -> Vec<CellName> {
+        let slots = self.lock();
+        let held = slots.iter().filter(|(_, slot)| !matches!(slot, Slot::Failed { .. }));
+        held.map(|(cell, _)| cell.clone()).collect()
+    }
+
+    /// A resident cell that is not on its way out.
+    pub(crate) fn resident_now(&self, cell: &CellName) -> Option<Arc<Resident>> {
+        match self.lock().get(cell) {
+            Some(Slot::Resident(resident)) => Some(Arc::clone(resident)),
+            _ => None,
+        }
     }
 
     /// Whether a cell is resident, on its way, or could not be activated a moment ago.
@@ -164,14 +189,20 @@ impl Cells {
             release_asleep(node, cell);
             return Err(CallError::Draining);
         }
-        if slots.len() >= node.config.cells_max {
-            let reason = format!("node `{}` has {} cells in memory, its limit", node.name, slots.len());
+        let cells = u64::try_from(slots.len()).unwrap_or(u64::MAX);
+        if !may_open(Usage { cells, memory: node.memory.used() }, node.caps()) {
+            let Usage { cells: cells_max, memory: memory_max } = node.caps();
+            let reason = format!(
+                "node `{}` has no room for another cell: {cells} of {cells_max} cells are in memory, which take {} of {memory_max} bytes",
+                node.name,
+                node.memory.used()
+            );
             return Err(CallError::Overloaded { reason, retry_after_ms: 1_000 });
         }
         let (answer, activated) = watch::channel(None);
         let slot = Slot::Activating(activated);
         let stands = match slots.insert(cell.clone(), slot.clone()) {
-            Some(Slot::Failed { stands, .. }) => (stands * 2).min(FAILURE_STANDS_MAX),
+            Some(Slot::Failed { stands, .. }) => (stands * 2).clamp(FAILURE_STANDS, FAILURE_STANDS_MAX),
             _ => FAILURE_STANDS,
         };
         drop(slots);
@@ -258,6 +289,22 @@ impl Cells {
     /// The cell has left.
     pub(crate) fn departed(&self, departure: &Departure) {
         self.forget_left(&departure.resident);
+        departure.done.send_replace(true);
+    }
+
+    /// The cell has left, and another node has it.
+    pub(crate) fn departed_to(&self, departure: &Departure, owner: OwnerHint) {
+        {
+            let mut slots = self.lock();
+            if let Some(Slot::Leaving(current, _)) = slots.get(&departure.resident.cell)
+                && Arc::ptr_eq(current, &departure.resident)
+            {
+                let until = Instant::now() + MOVED_STANDS;
+                let error = CallError::NotOwner(Some(owner));
+                let moved = Slot::Failed { until, stands: Duration::ZERO, error };
+                slots.insert(departure.resident.cell.clone(), moved);
+            }
+        }
         departure.done.send_replace(true);
     }
 

@@ -99,6 +99,10 @@ pub struct Config {
     /// Cells in memory at once; beyond it a request for another is refused with 503.
     #[arg(long, env = "HOLDFAST_CELLNODE_CELLS_MAX", default_value_t = 20_000)]
     pub cells_max: usize,
+    /// Memory of this process, in bytes: well below it cells that nobody uses leave memory, and just below it a request for
+    /// another cell is refused with 503. Default: three quarters of what the machine or its control group has.
+    #[arg(long, env = "HOLDFAST_CELLNODE_MEMORY_MAX", value_name = "BYTES")]
+    pub memory_max: Option<u64>,
     /// A cell without a request for so long leaves memory. It stays owned, and wakes from its local file. 0s: never.
     #[arg(long, env = "HOLDFAST_CELLNODE_IDLE_AFTER", default_value = "10min", value_parser = parse_duration)]
     pub idle_after: Duration,

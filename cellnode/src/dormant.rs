@@ -78,6 +78,16 @@ impl Dormant {
         Some(asleep)
     }
 
+    /// How many sleep.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().cells.len()
+    }
+
+    /// Who sleeps.
+    pub(crate) fn names(&self) -> Vec<CellName> {
+        self.lock().cells.keys().cloned().collect()
+    }
+
     /// Whether a cell sleeps.
     pub(crate) fn contains(&self, cell: &CellName) -> bool {
         self.lock().cells.contains_key(cell)

@@ -10,8 +10,8 @@ use holdfast_records::cell_prefix;
 use holdfast_rpc::follower::LogName;
 use holdfast_rpc::limits::WHOLE_BODY_LEN_MAX;
 use holdfast_rpc::{
-    Body, CallError, CellCall, CellHost, CellPage, CellReply, CellSummary, NodeDescription, PROTOCOL,
-    WakeCall, WakeReply, whole_body,
+    Body, CallError, CellCall, CellHost, CellPage, CellReply, CellSummary, MoveCall, NodeDescription,
+    PROTOCOL, WakeCall, WakeReply, whole_body,
 };
 use holdfast_telemetry::names::span;
 use holdfast_telemetry::{RequestOutcome, metrics};
@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::cells::{Cells, Event, EventHandle, EventReply, Resident, cancel_at};
+use crate::handoff::{adopt, move_cells};
 use crate::node::Node;
 use crate::recovery::recover_dead;
 use crate::release::{release, release_unresident};
@@ -277,7 +278,7 @@ impl CellHost for Host {
             node: self.node.name.clone(),
             session: self.node.session,
             protocol: PROTOCOL,
-            cells: u64::try_from(self.node.cells.len()).unwrap_or(u64::MAX),
+            cells: self.node.owned(),
             draining: self.node.is_draining(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
@@ -324,6 +325,39 @@ impl CellHost for Host {
         }
         let clock_skew_max_ms = self.node.claimant().clock_skew_max_ms;
         recover_dead(&self.node.owners, &self.node.recoveries, log, clock_skew_max_ms).await
+    }
+
+    async fn adopt_cell(&self, cell: &CellName, is_asleep: bool) -> Result<Epoch, CallError> {
+        self.node.classes.check(cell)?;
+        if self.node.is_draining() {
+            return Err(CallError::Draining);
+        }
+        if !self.node.authority.is_live() {
+            return Err(CallError::Unavailable { reason: "the node has lost its lease".into() });
+        }
+        self.must_exist(cell).await?;
+        let (node, cell) = (Arc::clone(&self.node), cell.clone());
+        let adopted = tokio::spawn(async move { adopt(&node, &cell, is_asleep).await });
+        adopted.await.unwrap_or_else(|panic| {
+            tracing::error!(%panic, "an adoption ended by a bug");
+            Err(CallError::Unavailable { reason: "the adoption failed: a bug, see the log".into() })
+        })
+    }
+
+    async fn move_cells(&self, call: MoveCall) -> Result<u64, CallError> {
+        if self.node.is_draining() {
+            return Err(CallError::Draining);
+        }
+        if !self.node.authority.is_live() {
+            return Err(CallError::Unavailable { reason: "the node has lost its lease".into() });
+        }
+        // In a task of its own: a caller that goes away must not leave a cell half released.
+        let node = Arc::clone(&self.node);
+        let moved = tokio::spawn(async move { move_cells(&node, &call).await });
+        moved.await.map_err(|panic| {
+            tracing::error!(%panic, "a move of cells ended by a bug");
+            CallError::Unavailable { reason: "the move failed: a bug, see the log".into() }
+        })
     }
 
     async fn list_cells(&self, start_after: Option<&CellName>, limit: usize) -> CellPage {

@@ -7,7 +7,9 @@ use holdfast_bucket::Buckets;
 use holdfast_core::compaction::CompactionTriggers;
 use holdfast_core::ensemble::{NodeLogConfig, RetentionLimits};
 use holdfast_core::ownership::{Claimant, Protocol};
-use holdfast_rpc::{FollowerClient, PROTOCOL, ProcessIdentity};
+use holdfast_core::shedding::Usage;
+use holdfast_routing::Successors;
+use holdfast_rpc::{CellClient, FollowerClient, PROTOCOL, ProcessIdentity};
 use holdfast_types::{HostId, Millis, NodeName, SessionId};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -19,6 +21,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::data_dir::DataDir;
 use crate::dormant::Dormant;
+use crate::memory::Memory;
 use crate::node_log::NodeLog;
 use crate::owners::Owners;
 use crate::recovery::{Followers, Recoveries, RecoveryParts};
@@ -67,6 +70,10 @@ pub struct Node {
     pub restores: Semaphore,
     /// Bounds the compactions at once.
     pub compactions: Semaphore,
+    /// The memory of the process.
+    pub(crate) memory: Memory,
+    /// Who gets the cells that are given up.
+    pub(crate) successors: Successors,
     /// This session's node log.
     pub log: Arc<NodeLog>,
     /// Reaches followers.
@@ -99,6 +106,8 @@ impl Node {
         data_dir: DataDir,
         classes: Arc<dyn Classes>,
     ) -> Arc<Self> {
+        let client = CellClient::new(identity.clone());
+        let successors = Successors::new(Arc::clone(&buckets.leases), client, PROTOCOL);
         let followers = FollowerClient::new(identity);
         let clock_skew_max_ms = u64::try_from(config.max_clock_skew.as_millis()).unwrap_or(u64::MAX);
         let recoveries = Recoveries::new(RecoveryParts {
@@ -128,6 +137,8 @@ impl Node {
             hold_bytes: config.retained_max,
         };
         Arc::new(Self {
+            successors,
+            memory: Memory::new(config.memory_max),
             log: Arc::new(NodeLog::new(log, limits)),
             followers,
             recoveries,
@@ -178,6 +189,28 @@ impl Node {
     /// Takes no new ownership from now on. Tells whether this call began it.
     pub fn begin_draining(&self) -> bool {
         !self.draining.swap(true, Ordering::AcqRel)
+    }
+
+    /// Cells that it owns, resident or asleep; on its way out only those that are not given up yet: nothing of the others is here
+    /// alone.
+    #[must_use]
+    pub(crate) fn owned(&self) -> u64 {
+        let asleep = if self.is_draining() { 0 } else { self.dormant.len() };
+        u64::try_from(self.cells.held() + asleep).unwrap_or(u64::MAX)
+    }
+
+    /// What is in memory, as measured last.
+    #[must_use]
+    pub(crate) fn usage(&self) -> Usage {
+        let cells = u64::try_from(self.cells.len()).unwrap_or(u64::MAX);
+        Usage { cells, memory: self.memory.used() }
+    }
+
+    /// What may be.
+    #[must_use]
+    pub(crate) fn caps(&self) -> Usage {
+        let cells = u64::try_from(self.config.cells_max).unwrap_or(u64::MAX);
+        Usage { cells, memory: self.memory.max }
     }
 
     /// When an output that is ready now gives up waiting for its proof.

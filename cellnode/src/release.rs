@@ -16,34 +16,23 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::blocking::blocking;
-use crate::cells::{Cells, Job, Resident};
+use crate::cells::{Cells, Departure, Job, Resident};
 use crate::clock;
 use crate::dormant::Asleep;
 use crate::node::Node;
 
-/// Cells that nobody uses, given up at once by a drain.
+/// Cells that nobody uses, given up at once.
 const RELEASES_IDLE: usize = 64;
-/// Cells in use, given up at once by a drain. Few, because each is without service until another node has activated it: what
-/// waits for its turn is still served here.
-const RELEASES: usize = 2;
-/// A cell without an event for this time may be given up to make room for another.
-const SHED_IDLE_MS: u64 = 5_000;
 /// A cell whose alarm is due within this time does not fall asleep.
-const ALARM_SOON_MS: i64 = 60_000;
+pub(crate) const ALARM_SOON_MS: i64 = 60_000;
 /// Sleeping cells that are woken at once for their alarms, with each look.
 const WAKES_PER_LOOK: usize = 32;
 /// Longest time for one of them to wake.
 const WAKE_PATIENCE: Duration = Duration::from_secs(30);
-/// A cell with an event in this time is in use: its lane of the drain waits until another node has it.
-const IN_USE_MS: u64 = 1_000;
-/// Longest wait for the next owner of a cell in use.
-const HANDOFF_PATIENCE: Duration = Duration::from_millis(300);
-/// How often the owner record is looked at meanwhile.
-const HANDOFF_POLL: Duration = Duration::from_millis(15);
 
 /// How a cell leaves memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+pub(crate) enum Ending {
     /// Anybody may own it.
     Released,
     /// This session still owns it.
@@ -61,6 +50,17 @@ pub(crate) async fn release(node: &Arc<Node>, cell: &CellName) -> Result<(), Cal
 
 async fn end_stay(node: &Arc<Node>, cell: &CellName, ending: Ending) -> Result<(), CallError> {
     let Some(departure) = node.cells.depart(cell) else { return Err(CallError::NotOwner(None)) };
+    let result = end(node, &departure, ending).await;
+    node.cells.departed(&departure);
+    result
+}
+
+/// Ends the stay of a departing cell. Whoever waits for it is told by whoever called this.
+///
+/// # Errors
+/// [`CallError::Unavailable`], as [`release`].
+pub(crate) async fn end(node: &Arc<Node>, departure: &Departure, ending: Ending) -> Result<(), CallError> {
+    let cell = &departure.resident.cell;
     let span = tracing::info_span!(span::RELEASE, %cell);
     let result = leave(node, &departure.resident, ending).instrument(span).await;
     if let Err(reason) = &result {
@@ -71,7 +71,6 @@ async fn end_stay(node: &Arc<Node>, cell: &CellName, ending: Ending) -> Result<(
         // Not before the bucket has what followers alone hold: the next activation restores from it.
         let _ = departure.resident.settled().wait_for(|settled| *settled).await;
     }
-    node.cells.departed(&departure);
     result.map_err(|reason| CallError::Unavailable {
         reason: format!("cell `{cell}` was not released: {reason}"),
     })
@@ -142,31 +141,6 @@ async fn note(resident: &Arc<Resident>, position: Position) {
     }
 }
 
-fn is_in_use(resident: &Resident) -> bool {
-    // Sockets that say nothing are no use of a cell: their clients come again.
-    resident.has_running_events() || clock::monotonic().since(resident.last_event()) < IN_USE_MS
-}
-
-/// Gives a cell up, and waits for its next owner where it is in use.
-async fn hand_over(node: &Arc<Node>, resident: Arc<Resident>) {
-    let is_in_use = is_in_use(&resident);
-    // A failure is logged where it happens, and the cell is gone from here all the same.
-    if release(node, &resident.cell).await.is_err() || !is_in_use {
-        return;
-    }
-    let taken = async {
-        loop {
-            match node.owners.read(&resident.cell).await {
-                Ok(Some((owner, _))) if owner.epoch == resident.epoch => {
-                    tokio::time::sleep(HANDOFF_POLL).await
-                }
-                Ok(_) | Err(_) => return,
-            }
-        }
-    };
-    let _ = tokio::time::timeout(HANDOFF_PATIENCE, taken).await;
-}
-
 /// Lets the cells sleep that nobody has used for `--idle-after`.
 pub(crate) async fn sleep_idle(node: &Arc<Node>) {
     let now = clock::monotonic();
@@ -186,11 +160,14 @@ pub(crate) async fn sleep_idle(node: &Arc<Node>) {
 
 fn may_sleep(resident: &Resident, now: Millis, idle_ms: u64) -> bool {
     let is_idle = now.since(resident.last_event()) >= idle_ms && !resident.has_open_events();
-    is_idle && resident.alarm_due().is_none_or(|due| due > clock::wall_time_in(ALARM_SOON_MS))
+    is_idle && !resident.alarm_within(ALARM_SOON_MS)
 }
 
 /// Lets a cell sleep, or gives it up where too many sleep already.
-async fn fall_asleep(node: &Arc<Node>, resident: &Arc<Resident>) -> Result<(), CallError> {
+///
+/// # Errors
+/// As [`release`].
+pub(crate) async fn fall_asleep(node: &Arc<Node>, resident: &Arc<Resident>) -> Result<(), CallError> {
     let ending = if node.dormant.is_full() { Ending::Released } else { Ending::Asleep };
     end_stay(node, &resident.cell, ending).await
 }
@@ -216,56 +193,4 @@ pub(crate) fn wake_due(node: &Arc<Node>, by: AlarmTime) {
             }
         });
     }
-}
-
-/// Gives up the cells that were used least recently, until there is room again (a tenth below the bound). Only cells that
-/// nobody has used for [`SHED_IDLE_MS`]: beyond that the bound refuses. One with an alarm sleeps, so that it is woken for it.
-pub(crate) async fn shed(node: &Arc<Node>) {
-    let bound = node.config.cells_max - node.config.cells_max / 10;
-    let surplus = node.cells.len().saturating_sub(bound);
-    if surplus == 0 {
-        return;
-    }
-    let now = clock::monotonic();
-    let mut idle = node.cells.residents();
-    idle.retain(|resident| now.since(resident.last_event()) >= SHED_IDLE_MS && !resident.has_open_events());
-    idle.sort_unstable_by_key(|resident| resident.last_event());
-    idle.truncate(surplus);
-    tracing::debug!(node = %node.name, cells = idle.len(), "giving idle cells up to make room");
-    futures::stream::iter(idle)
-        .for_each_concurrent(RELEASES_IDLE, |resident| async move {
-            let _ = match resident.alarm_due() {
-                Some(_) => fall_asleep(node, &resident).await,
-                None => release(node, &resident.cell).await,
-            };
-        })
-        .await;
-}
-
-/// Gives every cell up, several at a time, for as long as `patience` lasts. Returns how many are left.
-pub(crate) async fn release_all(node: &Arc<Node>, patience: Duration) -> usize {
-    let drain = async {
-        loop {
-            let residents = node.cells.residents();
-            if residents.is_empty() && node.cells.is_empty() {
-                return;
-            }
-            if residents.is_empty() {
-                // Activations and releases that others began are about to end.
-                node.cells.forget_old_failures();
-                tokio::time::sleep(Duration::from_millis(20)).await;
-                continue;
-            }
-            let (in_use, idle): (Vec<_>, Vec<_>) =
-                residents.into_iter().partition(|resident| is_in_use(resident));
-            // Those in use first: they are the ones that somebody waits for.
-            for (cells, lanes) in [(in_use, RELEASES), (idle, RELEASES_IDLE)] {
-                futures::stream::iter(cells)
-                    .for_each_concurrent(lanes, |resident| hand_over(node, resident))
-                    .await;
-            }
-        }
-    };
-    let _ = tokio::time::timeout(patience, drain).await;
-    node.cells.len()
 }

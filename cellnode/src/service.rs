@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
@@ -11,6 +11,7 @@ use holdfast_bucket::probe::{ProbeVerdict, probe};
 use holdfast_bucket::{Bucket, Buckets};
 use holdfast_core::gate::GateEvent;
 use holdfast_core::lease::{FenceCause, LeaseTiming};
+use holdfast_core::shedding::Shedding;
 use holdfast_deploy::{Deployments, WatchOptions};
 use holdfast_js::Limits;
 use holdfast_outbound::{Outbound, OutboundOptions};
@@ -19,18 +20,20 @@ use holdfast_routing::{Router, RouterOptions, WAKE_SHARDS, wake_format};
 use holdfast_rpc::{CellClient, PROTOCOL, ProcessIdentity, Role};
 use holdfast_telemetry::program::write_ready;
 use holdfast_telemetry::{MeteredBucket, Readiness, metrics};
-use holdfast_types::{HostId, Millis, WriteId};
+use holdfast_types::{CellName, HostId, Millis, WriteId};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot, watch};
 
 use crate::config::{Config, Durability};
 use crate::data_dir::DataDir;
+use crate::drain::{Drained, drain};
 use crate::host::Host;
 use crate::lease::{Describe, LeaseEnd, LeaseLoop};
 use crate::node::Node;
 use crate::recovery::keep_reviewing;
-use crate::release::{release_all, shed, sleep_idle, wake_due};
+use crate::release::{sleep_idle, wake_due};
 use crate::runtime::Applications;
+use crate::shed::{self, shed};
 use crate::{clock, random};
 
 /// How often gates look at their deadlines: the precision of a proof's time-out, and well within the 100 ms in which a
@@ -42,6 +45,8 @@ const IDLE_LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::
 const WAKE_LEAD_MS: i64 = 1_000;
 /// Longest wait for the last write of the log record.
 const LOG_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// So many of the cells that a drain leaves are named.
+const LEFT_NAMED: usize = 20;
 
 /// How a node ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,8 +139,8 @@ impl Service {
             }
         }
 
-        let drain = Arc::new(Notify::new());
-        let host = Arc::new(Host::new(Arc::clone(&node), Arc::clone(&drain)));
+        let drain_asked = Arc::new(Notify::new());
+        let host = Arc::new(Host::new(Arc::clone(&node), Arc::clone(&drain_asked)));
         let (stop, stopped) = watch::channel(false);
         let mut server = tokio::spawn({
             let (identity, stopped) = (identity.clone(), wait(stopped.clone()));
@@ -176,7 +181,7 @@ impl Service {
             () = async {
                 tokio::select! {
                     () = &mut shutdown => {}
-                    () = drain.notified() => {}
+                    () = drain_asked.notified() => {}
                 }
             } => leave(&node, &nudge, (&mut lease, &mut log), give_up).await?,
         };
@@ -237,7 +242,6 @@ fn outbound(config: &Config, buckets: &Buckets, identity: &ProcessIdentity) -> R
 
 fn lease_loop(node: &Arc<Node>, internal: SocketAddr, host: HostId) -> LeaseLoop {
     let config = &node.config;
-    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let timing = LeaseTiming::with_ttl(millis(config.lease_ttl), millis(config.max_clock_skew));
     let address = config.advertise.clone().unwrap_or_else(|| internal.to_string());
     let started_ms = clock::wall();
@@ -262,7 +266,7 @@ fn lease_loop(node: &Arc<Node>, internal: SocketAddr, host: HostId) -> LeaseLoop
                 protocol: PROTOCOL,
                 load: NodeLoad {
                     weight,
-                    cells: node.as_ref().map_or(0, |node| count(node.cells.len())),
+                    cells: node.as_ref().map_or(0, |node| node.owned()),
                     requests: node.as_ref().map_or(0, |node| count(node.requests())),
                 },
                 draining: node.as_ref().is_none_or(|node| node.is_draining()),
@@ -303,6 +307,9 @@ fn readiness(node: &Node) -> Readiness {
 
 async fn tick(node: Arc<Node>) {
     let mut emptying: Option<tokio::task::JoinHandle<()>> = None;
+    // Held by whoever sheds.
+    let shedding = Arc::new(tokio::sync::Mutex::new(Shedding::default()));
+    let no_room_until = Arc::new(AtomicU64::new(0));
     let looks_every = (node.config.idle_after / 10).clamp(IDLE_LOOKS.0, IDLE_LOOKS.1);
     let mut looked = Instant::now();
     let mut ticks = tokio::time::interval(TICK);
@@ -319,10 +326,18 @@ async fn tick(node: Arc<Node>) {
         }
         node.cells.forget_old_failures();
         node.workers.tell_stalled(clock::monotonic());
+        node.memory.measure();
         if emptying.as_ref().is_none_or(tokio::task::JoinHandle::is_finished) && !node.is_draining() {
-            let node = Arc::clone(&node);
-            emptying = (node.cells.len() > node.config.cells_max - node.config.cells_max / 10)
-                .then(|| tokio::spawn(async move { shed(&node).await }));
+            emptying = needs_room(&node, &shedding, &no_room_until).then(|| {
+                let (node, shedding) = (Arc::clone(&node), Arc::clone(&shedding));
+                let no_room_until = Arc::clone(&no_room_until);
+                tokio::spawn(async move {
+                    if !shed(&node, &mut *shedding.lock().await).await {
+                        let again = clock::monotonic().plus(millis(shed::PAUSE));
+                        no_room_until.store(again.get(), Ordering::Relaxed);
+                    }
+                })
+            });
         }
         if !node.is_draining() {
             wake_due(&node, clock::wall_time_in(WAKE_LEAD_MS));
@@ -336,6 +351,19 @@ async fn tick(node: Arc<Node>) {
     }
 }
 
+/// Whether cells are to leave, and may again.
+fn needs_room(node: &Node, shedding: &tokio::sync::Mutex<Shedding>, no_room_until: &AtomicU64) -> bool {
+    let Ok(shedding) = shedding.try_lock() else { return false };
+    // Looked at as it would go on, and left as it is: whoever sheds measures by itself.
+    let mut shedding = *shedding;
+    shedding.surplus(node.usage(), node.caps()) > 0
+        && clock::monotonic().get() >= no_room_until.load(Ordering::Relaxed)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Leaves in order: no new ownership, every cell given up, then the lease.
 async fn leave(
     node: &Arc<Node>,
@@ -345,15 +373,21 @@ async fn leave(
 ) -> Result<Exit> {
     node.begin_draining();
     nudge.notify_one();
-    tracing::info!(node = %node.name, cells = node.cells.len(), "draining");
-    let left = tokio::select! {
+    tracing::info!(node = %node.name, cells = node.cells.held(), "draining");
+    let began = Instant::now();
+    let Drained { taken, released, left } = tokio::select! {
         biased;
         end = &mut *lease => return end_of(node, end?),
         _ = log => return Ok(log_taken(node)),
-        left = release_and_close(node) => left,
+        drained = drain_and_close(node) => drained,
     };
-    if left > 0 {
-        tracing::warn!(node = %node.name, left, "the drain timed out; these cells are taken over after the lease");
+    tracing::info!(node = %node.name, taken, released, left = left.len(), elapsed = ?began.elapsed(), "drained");
+    if !left.is_empty() {
+        let names: Vec<&str> = left.iter().take(LEFT_NAMED).map(CellName::as_str).collect();
+        tracing::warn!(
+            node = %node.name, left = left.len(), cells = names.join(" "),
+            "the drain timed out: these cells are still owned; whoever takes them over recovers the log first"
+        );
     }
     let _ = give_up.send(());
     let end = lease.await?;
@@ -361,14 +395,14 @@ async fn leave(
     end_of(node, end)
 }
 
-/// Gives every cell up, then closes the log. Returns how many cells are left.
-async fn release_and_close(node: &Arc<Node>) -> usize {
-    let left = release_all(node, node.config.drain_timeout).await;
+/// Gives every cell up, then closes the log.
+async fn drain_and_close(node: &Arc<Node>) -> Drained {
+    let drained = drain(node, node.config.drain_timeout).await;
     // With cells left the log stays open: whoever takes them over recovers it.
-    if left == 0 && tokio::time::timeout(LOG_CLOSE_TIMEOUT, node.log.close()).await.is_err() {
+    if drained.left.is_empty() && tokio::time::timeout(LOG_CLOSE_TIMEOUT, node.log.close()).await.is_err() {
         tracing::warn!(node = %node.name, "the node log could not be closed in order; it will be recovered");
     }
-    left
+    drained
 }
 
 /// Keeps the node log, until somebody recovers this session, which therefore counts as dead.

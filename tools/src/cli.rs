@@ -59,7 +59,7 @@ enum Command {
     /// Look at cells, query, export and delete them.
     #[command(subcommand)]
     Cell(cell::Cell),
-    /// List nodes, and drain one.
+    /// List nodes, drain one, and even their cells out.
     #[command(subcommand)]
     Node(node::Node),
     /// Look at the node logs of sessions, and recover those of dead ones.

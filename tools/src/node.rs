@@ -1,12 +1,14 @@
 //! `holdfast node`: who is in the fleet, and how one leaves it.
 
+mod rebalance;
+
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
 use holdfast_bucket::{BucketArgs, Buckets};
 use holdfast_records::NodeLease;
-use holdfast_types::{NodeName, SessionId};
+use holdfast_types::{Millis, NodeName, SessionId};
 use humantime::parse_duration;
 use serde_json::{Value, json};
 
@@ -41,12 +43,16 @@ pub enum Node {
         #[command(flatten)]
         bucket: BucketArgs,
     },
+    /// Pause and resume the moving of cells that evens nodes out, and tell how even they are.
+    #[command(subcommand)]
+    Rebalance(rebalance::Rebalance),
 }
 
 impl Node {
     /// Does it.
     pub async fn run(self, output: Output) -> Result<()> {
         match self {
+            Self::Rebalance(rebalance) => rebalance.run(output).await,
             Self::List { bucket } => list(&open_existing(&bucket).await?, output).await,
             Self::Drain { node, wait, timeout, bucket } => {
                 let buckets = open_existing(&bucket).await?;
@@ -153,22 +159,40 @@ async fn drain(buckets: &Buckets, node: NodeName, wait: Option<Duration>, output
         let text = || format!("`{node}` is draining: {} to give up", count(lease.load.cells, "cell"));
         return output.print(&json!({ "node": node.to_string(), "state": "draining" }), text);
     };
-    tokio::time::timeout(timeout, stopped(buckets, &node, lease.session)).await.map_err(|_| {
-        anyhow::anyhow!(
-            "`{node}` still drains after {timeout:?}; its cells are served, and it goes on draining"
-        )
-    })??;
-    output.print(&json!({ "node": node.to_string(), "state": "stopped" }), || format!("`{node}` has stopped"))
+    let last =
+        tokio::time::timeout(timeout, stopped(buckets, &node, lease.session)).await.map_err(|_| {
+            anyhow::anyhow!(
+                "`{node}` still drains after {timeout:?}; its cells are served, and it goes on draining"
+            )
+        })??;
+    let left = left_by(&last, lease.session);
+    output.print(&json!({ "node": node.to_string(), "state": "stopped", "left": left }), || match left {
+        Some(0) => format!("`{node}` has stopped; every cell was given up"),
+        Some(left) => format!("`{node}` has stopped; {} could not be given up in time", count(left, "cell")),
+        None => format!("`{node}` has stopped; it did not say which cells it gave up"),
+    })?;
+    match left {
+        Some(left) if left > 0 => bail!(
+            "`{node}` could not give up {} in time: whoever takes them over recovers its log first; its own log names them",
+            count(left, "cell")
+        ),
+        _ => Ok(()),
+    }
 }
 
-/// Waits until a session holds its node's lease no more.
-async fn stopped(buckets: &Buckets, node: &NodeName, session: SessionId) -> Result<()> {
+/// How many cells a session still owned when it gave its lease up; none when it did not, or another has the lease by now.
+fn left_by(last: &NodeLease, session: SessionId) -> Option<u64> {
+    (last.session == session && last.expires_ms == Millis::ZERO).then_some(last.load.cells)
+}
+
+/// Waits until a session holds its node's lease no more, and tells the lease as it is then.
+async fn stopped(buckets: &Buckets, node: &NodeName, session: SessionId) -> Result<NodeLease> {
     let spinner = progress::spinner(format!("`{node}` drains"));
     loop {
         let lease = read(buckets, node).await?;
         if lease.session != session || !LeaseState::of(&lease, peers::now()).is_live() {
             spinner.finish_and_clear();
-            return Ok(());
+            return Ok(lease);
         }
         spinner.set_message(format!("`{node}` drains, {} left", count(lease.load.cells, "cell")));
         tokio::time::sleep(WATCH).await;

@@ -4,6 +4,7 @@
 //! nor decide that one is due: a cell's own database does.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod balance;
 mod clock;
 pub mod config;
 mod index;

@@ -19,6 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::balance::Balance;
 use crate::config::Config;
 use crate::index::Index;
 use crate::random;
@@ -119,6 +120,7 @@ impl Service {
         };
         let client = CellClient::new(identity);
         let (end_sweep, sweep_ended) = oneshot::channel();
+        let (mine, is_mine) = watch::channel(false);
         let sweep = Sweep {
             name: NodeName::parse(config.name.as_str()).expect("names of all programs are alike"),
             session,
@@ -127,8 +129,17 @@ impl Service {
             leases: Arc::clone(&buckets.leases),
             client: client.clone(),
             clock_skew_max_ms: config.clock_skew_max_ms(),
+            mine,
         };
         let mut sweep = AbortOnDropHandle::new(tokio::spawn(sweep.run(sweep_ended)));
+        let balance = Balance {
+            interval: config.tick,
+            records: Arc::clone(&buckets.records),
+            leases: Arc::clone(&buckets.leases),
+            client: client.clone(),
+            mine: is_mine,
+        };
+        let _balance = AbortOnDropHandle::new(tokio::spawn(balance.run()));
         let (records, leases) = (Arc::clone(&buckets.records), Arc::clone(&buckets.leases));
         let router = Router::with_lease_bucket(records, leases, client, options);
         let rounds = Rounds {

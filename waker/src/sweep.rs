@@ -17,7 +17,7 @@ use holdfast_rpc::follower::LogName;
 use holdfast_rpc::{CellClient, Peer};
 use holdfast_telemetry::{SweepResult, metrics};
 use holdfast_types::{Millis, NodeName, SessionId};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
 use crate::leases::read_leases;
@@ -50,6 +50,8 @@ pub(crate) struct Sweep {
     pub(crate) client: CellClient,
     /// How far two machines' clocks may differ, in milliseconds.
     pub(crate) clock_skew_max_ms: u64,
+    /// Told whether this waker is the one that sweeps.
+    pub(crate) mine: watch::Sender<bool>,
 }
 
 impl Sweep {
@@ -71,6 +73,7 @@ impl Sweep {
                 continue;
             }
             is_mine = self.take_lease(self.interval * 3).await;
+            self.mine.send_replace(is_mine);
             let is_done = !is_mine
                 || self.round(&mut sealed).await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "a sweep for dead sessions could not read the bucket; the next one will");

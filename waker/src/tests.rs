@@ -1,5 +1,6 @@
 //! The waker against a bucket in memory, and against nodes that answer on loopback.
 
+mod balance;
 mod index;
 mod life;
 mod support;

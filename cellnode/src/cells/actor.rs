@@ -185,12 +185,17 @@ impl Actor {
     }
 
     fn on_event(&mut self, event: Box<Event>) {
-        self.last_event = clock::monotonic();
-        // Set once and looked at when it comes, so that a busy cell does not move its timer with every event.
-        self.idle_check.get_or_insert(self.last_event.plus(IDLE_MS));
-        self.resident.touched(self.last_event);
+        self.touch(clock::monotonic());
         self.run(event);
         self.run_blocked();
+    }
+
+    /// Somebody uses the cell.
+    fn touch(&mut self, now: Millis) {
+        self.last_event = now;
+        // Set once and looked at when it comes, so that a busy cell does not move its timer with every event.
+        self.idle_check.get_or_insert(now.plus(IDLE_MS));
+        self.resident.touched(now);
     }
 
     fn run(&mut self, mut event: Box<Event>) {

@@ -87,11 +87,13 @@ pub(crate) struct Resident {
     queued: AtomicUsize,
     open: AtomicUsize,
     sockets: AtomicUsize,
+    in_transaction: AtomicBool,
     failed: AtomicBool,
     position: AtomicU64,
     last_event_ms: AtomicU64,
     /// When the alarm is due by the wall clock; the maximum while none is armed.
     alarm_due: AtomicI64,
+    made: Millis,
 }
 
 impl std::fmt::Debug for Resident {
@@ -109,6 +111,7 @@ impl Resident {
         let gate_owner = GateOwner { node: node.name.clone(), session: node.session, epoch: owner.epoch };
         let pace_ms = u64::try_from(node.config.upload_pace.as_millis()).unwrap_or(u64::MAX);
         let machine = Gate::new(gate_owner, restored, pace_ms);
+        let made = clock::monotonic();
         Arc::new(Self {
             worker: node.workers.of(&cell),
             epoch: owner.epoch,
@@ -123,9 +126,11 @@ impl Resident {
             queued: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
             sockets: AtomicUsize::new(0),
+            in_transaction: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             position: AtomicU64::new(restored.get()),
-            last_event_ms: AtomicU64::new(clock::monotonic().get()),
+            last_event_ms: AtomicU64::new(made.get()),
+            made,
             alarm_due: AtomicI64::new(i64::MAX),
             base,
             cell,
@@ -192,6 +197,33 @@ impl Resident {
     /// Whether an event is under way between turns, or a socket is open.
     pub(crate) fn has_open_events(&self) -> bool {
         self.open.load(Ordering::Relaxed) > 0 || self.sockets.load(Ordering::Relaxed) > 0
+    }
+
+    /// A caller's transaction is open between its requests, or is not any more.
+    pub(super) fn note_transaction(&self, is_open: bool) {
+        self.in_transaction.store(is_open, Ordering::Relaxed);
+    }
+
+    /// Whether an event waits for its turn or is under way between turns, or a caller's transaction is open between its requests.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.has_running_events()
+            || self.queued.load(Ordering::Relaxed) > 0
+            || self.in_transaction.load(Ordering::Relaxed)
+    }
+
+    /// Whether clients hold sockets of it.
+    pub(crate) fn has_sockets(&self) -> bool {
+        self.sockets.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether an event has come since it was made.
+    pub(crate) fn was_used(&self) -> bool {
+        self.last_event() > self.made
+    }
+
+    /// Whether its alarm is due within so many milliseconds.
+    pub(crate) fn alarm_within(&self, span_ms: i64) -> bool {
+        self.alarm_due().is_some_and(|due| due <= clock::wall_time_in(span_ms))
     }
 
     /// Whether the gate has failed: this residency is over.

@@ -51,6 +51,10 @@ pub enum Key {
     FleetIdentity,
     /// `fleet/secret-keys.json`: what the application's secrets are encrypted with. Created by the first of them.
     FleetSecretKeys,
+    /// `fleet/drain.json`: which session gives its cells up now. Advisory.
+    DrainLease,
+    /// `fleet/rebalance.json`: whether cells may be moved to even nodes out. Written by operators.
+    RebalanceSwitch,
     /// `nodes/<node>.json`: the node's lease.
     NodeLease(NodeName),
     /// `followers/<follower>.json`: the follower's lease.
@@ -112,6 +116,8 @@ impl fmt::Display for Key {
             Self::Probe(name) => write!(f, "probe/{name}"),
             Self::FleetIdentity => f.write_str("fleet/identity.json"),
             Self::FleetSecretKeys => f.write_str("fleet/secret-keys.json"),
+            Self::DrainLease => f.write_str("fleet/drain.json"),
+            Self::RebalanceSwitch => f.write_str("fleet/rebalance.json"),
             Self::NodeLease(node) => write!(f, "nodes/{node}.json"),
             Self::FollowerLease(follower) => write!(f, "followers/{follower}.json"),
             Self::NodeLog(node, session) => write!(f, "{}{session}.json", log_prefix(node)),
@@ -208,6 +214,8 @@ impl Key {
             ["probe", name] => Some(Self::Probe((*name).into())),
             ["fleet", "identity.json"] => Some(Self::FleetIdentity),
             ["fleet", "secret-keys.json"] => Some(Self::FleetSecretKeys),
+            ["fleet", "drain.json"] => Some(Self::DrainLease),
+            ["fleet", "rebalance.json"] => Some(Self::RebalanceSwitch),
             ["deploy", "current.json"] => Some(Self::CurrentVersion),
             ["deploy", "secrets.json"] => Some(Self::Secrets),
             ["deploy", "versions", file] => {
@@ -285,6 +293,8 @@ mod tests {
             Key::Probe("x".into()),
             Key::FleetIdentity,
             Key::FleetSecretKeys,
+            Key::DrainLease,
+            Key::RebalanceSwitch,
             Key::CurrentVersion,
             Key::Version(VersionId::from_bits(7)),
             Key::Secrets,

@@ -4,6 +4,7 @@
 pub mod bundle;
 mod codec;
 pub mod deployment;
+pub mod drain_lease;
 pub mod fleet_identity;
 pub mod follower_lease;
 mod hex;
@@ -15,6 +16,7 @@ pub mod node_log;
 pub mod opener;
 pub mod owner;
 mod package;
+pub mod rebalance_switch;
 pub mod secrets;
 pub mod sweep_lease;
 pub mod wake_entry;
@@ -25,6 +27,7 @@ pub mod waker_lease;
 pub use bundle::{BUNDLE_BYTES_MAX, Bundle, BundleError, BundleRow, EncodedBundle};
 pub use codec::{Record, RecordError, RecordVersion};
 pub use deployment::{CurrentRecord, PruneMark, VersionRecord};
+pub use drain_lease::DrainLease;
 pub use fleet_identity::{CaCertificate, FleetIdentity, TokenKey};
 pub use follower_lease::FollowerLease;
 pub use key::{
@@ -38,6 +41,7 @@ pub use node_log::{EnsembleRecord, MemberRecord, NodeLogRecord, NodeLogState, Re
 pub use opener::{Opener, OpenerBase, OpenerReason};
 pub use owner::{OwnerRecord, OwnerState};
 pub use package::{Blobs, Package, PackageError, sha256};
+pub use rebalance_switch::RebalanceSwitch;
 pub use secrets::{SecretEntry, SecretKey, SecretKeysRecord, SecretsRecord};
 pub use sweep_lease::SweepLease;
 pub use wake_entry::WakeEntry;

@@ -10,11 +10,13 @@ mod owners;
 mod request;
 mod router;
 mod shared;
+mod successors;
 mod wake_format;
 
 pub use error::RouteError;
 pub use leases::node_names;
 pub use router::{Router, RouterOptions, Woken};
+pub use successors::Successors;
 pub use wake_format::{WAKE_SHARDS, WakeFormatError, wake_format};
 
 #[cfg(test)]

@@ -225,3 +225,34 @@ async fn a_hint_goes_where_a_call_would_and_tells_who_looked() {
     fleet.wake_for(Duration::from_secs(20)).await.unwrap();
     assert_eq!((old.calls(), new.calls()), (1, 2));
 }
+
+#[tokio::test]
+async fn a_cell_that_is_given_up_goes_where_a_request_would_place_it_and_elsewhere_once_that_fails() {
+    let fleet = Fleet::new();
+    let (me, first, other) =
+        (fleet.node("me", echo()).await, fleet.node("n1", echo()).await, fleet.node("n2", echo()).await);
+    let draining = fleet.node("n3", echo()).await;
+    for node in [&me, &first, &other] {
+        fleet.lease(node, 60_000).await;
+    }
+    fleet.lease_draining(&draining, 60_000).await;
+    let successors = fleet.successors();
+    assert!(successors.are_there(&me.name).await);
+    let cell = "db:users".parse().unwrap();
+    let chosen = successors.of(&cell, &me.name).await.unwrap();
+    let (chosen_node, left) = if chosen.node == first.name { (first, other) } else { (other, first) };
+    assert_eq!(chosen.node, chosen_node.name);
+    successors.tell(&chosen, &cell, false).await.unwrap();
+    assert_eq!(chosen_node.calls(), 1);
+    fleet.lease_draining(&me, 60_000).await;
+    assert_eq!(fleet.ask().await.unwrap(), chosen.node.as_str());
+    // It goes: the next cell is not offered to it, though its lease lives on.
+    chosen_node.stop().await;
+    assert!(successors.tell(&chosen, &cell, false).await.is_err());
+    assert_eq!(successors.of(&cell, &me.name).await.unwrap().node, left.name);
+    // Nobody is left: the cell is for whoever is asked for it.
+    left.stop().await;
+    let next = successors.of(&cell, &me.name).await.unwrap();
+    assert!(successors.tell(&next, &cell, false).await.is_err());
+    assert_eq!(successors.of(&cell, &me.name).await, None);
+}

@@ -3,10 +3,10 @@
 
 use async_trait::async_trait;
 use holdfast_records::ProtocolRange;
-use holdfast_types::{CellName, NodeName, Position, SessionId};
+use holdfast_types::{CellName, Epoch, NodeName, Position, SessionId};
 
 use crate::follower::LogName;
-use crate::{CallError, CellCall, CellReply, WakeCall, WakeReply};
+use crate::{CallError, CellCall, CellReply, Peer, WakeCall, WakeReply};
 
 /// What a node says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +43,19 @@ pub struct CellPage {
     pub cells: Vec<CellSummary>,
     /// Where more remains: list again after this cell.
     pub next: Option<CellName>,
+}
+
+/// Cells that a node is asked to give to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoveCall {
+    /// Who is to have them.
+    pub to: Peer,
+    /// The taker's weight.
+    pub weight: u32,
+    /// How many at most.
+    pub cells: u64,
+    /// How many the giver keeps at least.
+    pub keep: u64,
 }
 
 /// A process that owns cells.
@@ -88,6 +101,19 @@ pub trait CellHost: Send + Sync + 'static {
     /// # Errors
     /// [`CallError::Unavailable`] when it is not recovered yet; [`CallError::Rejected`] when the session lives.
     async fn recover_log(&self, log: &LogName) -> Result<(), CallError>;
+
+    /// Claims a cell that another has just given up, where it may, and opens it. One that was asleep there need not stay in memory.
+    /// Any number of these calls changes nothing but where the cell is. A cell that does not exist is not made.
+    ///
+    /// # Errors
+    /// [`CallError`], as of any call; [`CallError::Rejected`] with 404 where there is no such cell.
+    async fn adopt_cell(&self, cell: &CellName, is_asleep: bool) -> Result<Epoch, CallError>;
+
+    /// Gives cells to another node, and tells how many it has now.
+    ///
+    /// # Errors
+    /// [`CallError`] when it gives none for a reason of its own; that none could be given is no error.
+    async fn move_cells(&self, call: MoveCall) -> Result<u64, CallError>;
 
     /// One page of owned cells after `start_after`, at most `limit` rows.
     async fn list_cells(&self, start_after: Option<&CellName>, limit: usize) -> CellPage;

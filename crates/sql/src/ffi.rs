@@ -3,6 +3,7 @@
 //! and never hand one out.
 #![allow(unsafe_code)]
 
+mod allocator;
 mod functions;
 mod memory;
 
@@ -15,6 +16,7 @@ use std::sync::Once;
 use libsqlite3_sys as ffi;
 use rusqlite::Connection;
 
+pub use allocator::give_back as give_memory_back;
 pub(crate) use functions::install as install_functions;
 pub(crate) use memory::MemoryBound;
 

@@ -15,7 +15,7 @@ pub use engine::{
     ExecRows, KV_LIST_LEN_MAX, KvRange, OpenError, RESERVED_PREFIX, SqlValue,
 };
 pub use error::SqlFailure;
-pub use ffi::ConnectionMemory;
+pub use ffi::{ConnectionMemory, give_memory_back};
 pub use options::{
     COLUMNS_MAX, COMPOUND_SELECT_MAX, EXPRESSION_DEPTH_MAX, EngineOptions, PARAMETERS_MAX, PATTERN_LEN_MAX,
     SQL_LEN_MAX, TRIGGER_DEPTH_MAX, VALUE_LEN_MAX,

@@ -218,6 +218,18 @@ label! {
 }
 
 label! {
+    /// What became of a cell that its owner gave to another node.
+    HandoffOutcome("outcome") {
+        /// The other has it.
+        Taken = "taken",
+        /// It was given up, and the other does not have it, or not yet.
+        Left = "left",
+        /// It could not be given up.
+        Kept = "kept",
+    }
+}
+
+label! {
     /// What came of asking for the recovery of a dead session's log.
     SweepResult("outcome") {
         /// It is recovered.
@@ -327,6 +339,7 @@ mod tests {
         check::<HintResult>();
         check::<LeaseWriteOutcome>();
         check::<SweepResult>();
+        check::<HandoffOutcome>();
     }
 
     #[test]

@@ -11,9 +11,9 @@ use opentelemetry::metrics::{
 };
 
 use crate::labels::{
-    ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, HintResult, Label, LeaseWriteOutcome,
-    LookupResult, Outcome, ProofKind, ProofOutcome, RecoveryResult, RenewalOutcome, RequestOutcome,
-    RestoreSource, SocketDirection, Stage, StatusClass, SweepResult, WorkerOutcome,
+    ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, HandoffOutcome, HintResult, Label,
+    LeaseWriteOutcome, LookupResult, Outcome, ProofKind, ProofOutcome, RecoveryResult, RenewalOutcome,
+    RequestOutcome, RestoreSource, SocketDirection, Stage, StatusClass, SweepResult, WorkerOutcome,
 };
 use crate::names::{self, Kind, Metric};
 use crate::pipeline;
@@ -62,6 +62,7 @@ pub struct Metrics {
     cell_isolate_starts: Counters<Outcome>,
     cell_isolate_resets: Counter<u64>,
     cell_sleeps: BoundCounter<u64>,
+    cell_handoffs: Counters<HandoffOutcome>,
     thread_stalls: BoundCounter<u64>,
     alarms: alarms::AlarmMetrics,
     restores: Counters2<RestoreSource, Outcome>,
@@ -137,6 +138,7 @@ impl Metrics {
             cell_isolate_starts: Counters::new(meter, &names::CELL_ISOLATE_STARTS),
             cell_isolate_resets: counter(meter, &names::CELL_ISOLATE_RESETS),
             cell_sleeps: one(&names::CELL_SLEEPS),
+            cell_handoffs: Counters::new(meter, &names::CELL_HANDOFFS),
             thread_stalls: one(&names::THREAD_STALLS),
             alarms: alarms::AlarmMetrics::new(meter),
             restores: Counters2::new(meter, &names::RESTORES),
@@ -328,6 +330,11 @@ impl Metrics {
         self.cell_sleeps.add(1);
     }
 
+    /// A cell was to be given to another node.
+    pub fn handoff(&self, outcome: HandoffOutcome) {
+        self.cell_handoffs.of(outcome).add(1);
+    }
+
     /// A turn of a cell holds its thread.
     pub fn thread_stalled(&self) {
         self.thread_stalls.add(1);
@@ -484,6 +491,11 @@ impl Metrics {
         self.waker.lease_writes.of(outcome).add(1);
     }
 
+    /// Cells moved because this waker asked for it.
+    pub fn waker_moved(&self, cells: u64) {
+        self.waker.moves.add(cells);
+    }
+
     /// A cellnode was asked to recover the log of a dead session.
     pub fn waker_sweep(&self, result: SweepResult) {
         self.waker.sweeps.of(result).add(1);
@@ -526,6 +538,7 @@ struct WakerMetrics {
     shards: Gauge<f64>,
     lease_writes: Counters<LeaseWriteOutcome>,
     sweeps: Counters<SweepResult>,
+    moves: BoundCounter<u64>,
 }
 
 impl WakerMetrics {
@@ -544,6 +557,7 @@ impl WakerMetrics {
             shards: gauge(meter, &names::WAKER_SHARDS),
             lease_writes: Counters::new(meter, &names::WAKER_LEASE_WRITES),
             sweeps: Counters::new(meter, &names::WAKER_SWEEPS),
+            moves: counter(meter, &names::WAKER_MOVES).bind(&[]),
         }
     }
 }

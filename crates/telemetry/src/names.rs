@@ -145,6 +145,8 @@ metrics! {
         "Messages of WebSockets: in to objects, out from them, and answered for them without waking them.";
     CELL_SLEEPS: Kind::Counter, "holdfast.cellnode.cells.sleeps.count", "{cell}", [],
         "Cells that left memory because nobody used them, and stayed owned.";
+    CELL_HANDOFFS: Kind::Counter, "holdfast.cellnode.cells.handoffs.count", "{cell}", ["outcome"],
+        "Cells that were to go to another node, by a drain or to even nodes out: taken by it, left (given up, and not taken), kept.";
     CELL_ISOLATES: Kind::UpDown, "holdfast.cellnode.isolates.count", "{isolate}", [],
         "Durable Objects with an isolate in memory; the others have only their database.";
     CELL_ISOLATE_STARTS: Kind::Counter, "holdfast.cellnode.isolates.starts.count", "{start}", ["outcome"],
@@ -229,6 +231,8 @@ metrics! {
         "Writes of leases on shards, by outcome; another waker's write in between is a rejection.";
     WAKER_SWEEPS: Kind::Counter, "holdfast.waker.sweeps.recoveries.count", "{recovery}", ["outcome"],
         "Dead sessions whose logs cellnodes were asked to recover, by what came of it.";
+    WAKER_MOVES: Kind::Counter, "holdfast.waker.moves.count", "{cell}", [],
+        "Cells that nodes gave to others because this waker asked for it, to even them out.";
     DEPLOY_LOADS: Kind::Counter, "holdfast.deploy.loads.count", "{load}", ["outcome"],
         "Loads of a version of the application that is to run; after a failed one the version before goes on.";
     BUCKET_OPERATIONS: Kind::Counter, "holdfast.bucket.operations.count", "{operation}", ["operation", "outcome"],

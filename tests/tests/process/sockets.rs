@@ -61,6 +61,19 @@ impl Socket {
         self.stream.send(Message::text(text)).await.unwrap();
     }
 
+    /// Says something and hears the answer; or the code with which the socket was closed meanwhile, 1005 where it had none, and none
+    /// where the connection broke.
+    pub(crate) async fn ask(&mut self, text: &str) -> Result<String, Option<u16>> {
+        // What a socket that is being closed does not take any more, its close tells.
+        let _ = self.stream.send(Message::text(text)).await;
+        match self.next().await {
+            Some(Message::Text(text)) => Ok(text.to_string()),
+            Some(Message::Close(close)) => Err(Some(close.map_or(1005, |close| close.code.into()))),
+            Some(other) => panic!("no text: {other:?}"),
+            None => Err(None),
+        }
+    }
+
     pub(crate) async fn hear(&mut self) -> String {
         match self.next().await {
             Some(Message::Text(text)) => text.to_string(),
@@ -146,7 +159,7 @@ async fn fleet(nodes: usize) -> (Cluster, tempfile::TempDir) {
     (cluster, project)
 }
 
-async fn deploy(cluster: &Cluster, project: &Path, more: &str) {
+pub(crate) async fn deploy(cluster: &Cluster, project: &Path, more: &str) {
     let config = r#"{ "name": "rooms", "main": "index.js", "compatibility_date": "2026-11-01",
         "durable_objects": { "bindings": [{ "name": "ROOMS", "class_name": "Room" }] },
         "migrations": [{ "tag": "v1", "new_sqlite_classes": ["Room"] }] }"#;

@@ -14,6 +14,11 @@ pub(crate) const TTL: Duration = Duration::from_secs(3);
 /// How long a scenario waits for what must come soon.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
+/// Whether scenarios of size run in full, for their figures: `just fleet`.
+pub(crate) fn is_in_full() -> bool {
+    std::env::var_os("HOLDFAST_IN_FULL").is_some()
+}
+
 pub(crate) async fn fleet(nodes: usize, ingresses: usize) -> Cluster {
     Cluster::start(ClusterOptions { nodes, ingresses, lease_ttl: TTL, ..ClusterOptions::default() })
         .await

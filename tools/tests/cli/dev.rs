@@ -107,7 +107,7 @@ fn a_drained_node_leaves_and_its_cells_are_served_by_the_others() {
         dev.sql(&format!("db:{number}"), "CREATE TABLE t (v); INSERT INTO t VALUES ('kept')");
     }
     let drained = dev.run(&["node", "drain", "node-1", "--wait", "--json"]).json();
-    assert_eq!(drained, json!({ "node": "node-1", "state": "stopped" }));
+    assert_eq!(drained, json!({ "node": "node-1", "state": "stopped", "left": 0 }));
     let line = dev.next_error_line();
     assert!(line.contains("`node-1` has drained and stopped"), "{line}");
     for number in 0..8 {

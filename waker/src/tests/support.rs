@@ -1,7 +1,7 @@
 //! A bucket with wake entries, and nodes that say of every cell what its alarm is.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use holdfast_records::{
 };
 use holdfast_rpc::follower::LogName;
 use holdfast_rpc::{
-    CallError, CellCall, CellHost, CellPage, CellReply, NodeDescription, PROTOCOL, ProcessIdentity, Role,
-    WakeCall, WakeReply, serve,
+    CallError, CellCall, CellHost, CellPage, CellReply, MoveCall, NodeDescription, PROTOCOL, ProcessIdentity,
+    Role, WakeCall, WakeReply, serve,
 };
 use holdfast_types::{
     AlarmId, AlarmSeq, AlarmTime, CellName, Epoch, Incarnation, Millis, NodeName, SessionId, WriteId,
@@ -73,6 +73,8 @@ pub(super) struct Host {
     refusal: Mutex<Option<CallError>>,
     recoveries: Mutex<Vec<LogName>>,
     recovers: AtomicBool,
+    cells: AtomicU64,
+    moves: Mutex<Vec<MoveCall>>,
 }
 
 #[async_trait]
@@ -90,7 +92,14 @@ impl CellHost for Host {
     }
 
     async fn describe(&self) -> NodeDescription {
-        unreachable!("a waker asks no node about itself")
+        NodeDescription {
+            node: NodeName::parse("n1").unwrap(),
+            session: SessionId::from_bits(77),
+            protocol: PROTOCOL,
+            cells: self.cells.load(Ordering::SeqCst),
+            draining: false,
+            version: String::new(),
+        }
     }
 
     async fn drain(&self) {}
@@ -111,6 +120,17 @@ impl CellHost for Host {
         }
     }
 
+    async fn adopt_cell(&self, _cell: &CellName, _is_asleep: bool) -> Result<Epoch, CallError> {
+        unreachable!("a waker gives no cell away")
+    }
+
+    async fn move_cells(&self, call: MoveCall) -> Result<u64, CallError> {
+        let cells = call.cells;
+        self.moves.lock().unwrap().push(call);
+        self.cells.fetch_sub(cells, Ordering::SeqCst);
+        Ok(cells)
+    }
+
     async fn list_cells(&self, _start_after: Option<&CellName>, _limit: usize) -> CellPage {
         CellPage::default()
     }
@@ -125,8 +145,19 @@ pub(super) struct Node {
 impl Node {
     /// Serves, and has a lease of a minute.
     pub(super) async fn start(fleet: &FleetIdentity, bucket: &dyn Bucket) -> Self {
-        let (name, session) = (NodeName::parse("n1").unwrap(), SessionId::from_bits(77));
-        let process = ProcessIdentity::new(fleet.clone(), Role::Cellnode, "n1", session).unwrap();
+        Self::start_as(fleet, bucket, ("n1", 77), 0).await
+    }
+
+    /// With another name and session, and cells.
+    pub(super) async fn start_as(
+        fleet: &FleetIdentity,
+        bucket: &dyn Bucket,
+        (name, session): (&str, u128),
+        cells: u64,
+    ) -> Self {
+        let session = SessionId::from_bits(session);
+        let process = ProcessIdentity::new(fleet.clone(), Role::Cellnode, name, session).unwrap();
+        let name = NodeName::parse(name).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let lease = NodeLease {
             version: NodeLease::VERSION,
@@ -140,16 +171,26 @@ impl Node {
             host: "host".parse().unwrap(),
             zone: "zone".parse().unwrap(),
             protocol: PROTOCOL,
-            load: NodeLoad { weight: 100, cells: 0, requests: 0 },
+            load: NodeLoad { weight: 100, cells, requests: 0 },
             draining: false,
         };
         bucket.put(&Key::NodeLease(name).to_string(), lease.encode().into()).await.unwrap();
-        let host = Arc::new(Host::default());
+        let host = Arc::new(Host { cells: AtomicU64::new(cells), ..Host::default() });
         let served: Arc<dyn CellHost> = Arc::clone(&host) as Arc<dyn CellHost>;
         let server = tokio::spawn(async move {
             serve(listener, served, &process, std::future::pending()).await.unwrap();
         });
         Self { host, server }
+    }
+
+    /// Takes cells that another gave, or loses some.
+    pub(super) fn owns(&self, cells: u64) {
+        self.host.cells.store(cells, Ordering::SeqCst);
+    }
+
+    /// What it was asked to give away since this was last asked.
+    pub(super) fn moves(&self) -> Vec<MoveCall> {
+        std::mem::take(&mut *self.host.moves.lock().unwrap())
     }
 
     pub(super) fn refuses(&self, refusal: Option<CallError>) {

@@ -49,6 +49,7 @@ async fn a_round_has_the_dead_recovered_until_they_are_and_leaves_the_living_alo
         leases: bucket.clone(),
         client: CellClient::new(me),
         clock_skew_max_ms: 500,
+        mine: tokio::sync::watch::Sender::new(false),
     };
     // The node's own session, one of its past, one of a node that is gone, and one that was recovered before.
     let (living, past, gone, done) = (log("n1", 77), log("n1", 70), log("n2", 80), log("n2", 81));

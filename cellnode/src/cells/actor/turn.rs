@@ -56,6 +56,7 @@ impl Actor {
             return self.held.push_back(Input::Socket(socket, event));
         }
         self.turn.now = clock::monotonic();
+        self.touch(self.turn.now);
         self.runtime.socket(socket, event, &mut self.turn);
         self.end_turn();
     }
@@ -83,6 +84,7 @@ impl Actor {
             tracing::error!(cell = %self.resident.cell, code, "the local database failed");
             self.resident.on(GateEvent::DatabaseFailed);
         }
+        self.resident.note_transaction(engine.in_transaction());
         engine.ticket()
     }
 

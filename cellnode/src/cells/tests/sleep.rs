@@ -2,6 +2,7 @@
 
 use futures::poll;
 use holdfast_core::ownership::OwnerState;
+use holdfast_rpc::{CallError, CellHost as _};
 use holdfast_types::Epoch;
 
 use super::support::{Bench, Client};
@@ -62,4 +63,25 @@ async fn a_cell_with_an_event_under_way_does_not_sleep() {
     assert!(!bench.node.cells.is_empty() && poll!(&mut open).is_pending());
     client.send("x").await;
     assert_eq!(open.await.unwrap().unwrap().text().await, "x");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hint_to_adopt_makes_no_cell_and_lets_what_slept_sleep_on() {
+    let bench = Bench::new().await;
+    let adopt = async |is_asleep| bench.host().adopt_cell(&bench.cell(), is_asleep).await;
+    let Err(CallError::Rejected { status, .. }) = adopt(false).await else { panic!("there is no such cell") };
+    assert_eq!(status, http::StatusCode::NOT_FOUND);
+    assert_eq!(bench.call("/insert").await.unwrap().text().await, "1 rows");
+    bench.sleep().await;
+    release_unresident(&bench.node, &bench.cell()).await.unwrap();
+    assert_eq!(adopt(true).await, Ok(Epoch::new(2)));
+    assert!(bench.node.cells.is_empty() && bench.node.dormant.contains(&bench.cell()));
+    assert_eq!((bench.owner().await, bench.node.owned()), ((OwnerState::Owned, Epoch::new(2)), 1));
+    assert_eq!(adopt(false).await, Ok(Epoch::new(3)));
+    // A second hint, and one that is a lie, change nothing.
+    assert_eq!(adopt(false).await, Ok(Epoch::new(3)));
+    assert_eq!(adopt(true).await, Ok(Epoch::new(3)));
+    assert_eq!(bench.call("/rows").await.unwrap().text().await, "1 rows");
+    bench.node.begin_draining();
+    assert_eq!(adopt(false).await, Err(CallError::Draining));
 }

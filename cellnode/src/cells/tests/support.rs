@@ -157,6 +157,10 @@ impl Bench {
         tokio::spawn(self.forward(path, body))
     }
 
+    pub(super) fn host(&self) -> &Host {
+        &self.host
+    }
+
     pub(super) fn cell(&self) -> CellName {
         self.cell.clone()
     }

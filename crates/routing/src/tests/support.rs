@@ -14,8 +14,8 @@ use holdfast_records::{
 };
 use holdfast_rpc::follower::LogName;
 use holdfast_rpc::{
-    Access, Body, CallError, CellCall, CellClient, CellHost, CellPage, CellReply, NodeDescription, PROTOCOL,
-    ProcessIdentity, Role, WakeCall, WakeReply, identity, serve,
+    Access, Body, CallError, CellCall, CellClient, CellHost, CellPage, CellReply, MoveCall, NodeDescription,
+    PROTOCOL, ProcessIdentity, Role, WakeCall, WakeReply, identity, serve,
 };
 use holdfast_types::{
     AlarmId, AlarmSeq, CellName, Epoch, Incarnation, Millis, NodeName, Position, SessionId, Txid, WakeMinute,
@@ -26,7 +26,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::{RouteError, Router, RouterOptions, Woken};
+use crate::{RouteError, Router, RouterOptions, Successors, Woken};
 
 pub(super) const SKEW_MS: u64 = 300;
 
@@ -107,6 +107,15 @@ impl CellHost for Host {
         unreachable!("a router recovers nothing")
     }
 
+    async fn adopt_cell(&self, _cell: &CellName, _is_asleep: bool) -> Result<Epoch, CallError> {
+        self.calls.send_modify(|calls| *calls += 1);
+        Ok((self.handler)(self.name.as_str()).await?.position.epoch)
+    }
+
+    async fn move_cells(&self, _call: MoveCall) -> Result<u64, CallError> {
+        unreachable!("a router moves no cell")
+    }
+
     async fn list_cells(&self, _start_after: Option<&CellName>, _limit: usize) -> CellPage {
         CellPage::default()
     }
@@ -184,6 +193,13 @@ impl Fleet {
             serve(listener, host, &process, shutdown).await.unwrap();
         });
         Node { name, session, address, calls: seen, expires_ms: AtomicU64::new(0), stop, server }
+    }
+
+    /// As a node of the fleet that gives its cells up.
+    pub(super) fn successors(&self) -> Successors {
+        let giver =
+            ProcessIdentity::new(self.identity.clone(), Role::Cellnode, "me", SessionId::from_bits(2));
+        Successors::new(self.bucket.clone(), CellClient::new(giver.unwrap()), PROTOCOL)
     }
 
     pub(super) async fn lease(&self, node: &Node, ttl_ms: u64) {

@@ -12,7 +12,7 @@ use super::channel::Channel;
 use super::{CellClient, Peer};
 use crate::follower::LogName;
 use crate::proto::node_service_client::NodeServiceClient;
-use crate::{CallError, CellPage, CellSummary, NodeDescription, convert, proto};
+use crate::{CallError, CellPage, CellSummary, MoveCall, NodeDescription, convert, proto};
 
 /// Why a node did not answer a question.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +30,8 @@ pub enum NodeCallError {
 
 /// Releasing or covering a cell, or recovering a log, uploads what is not yet in the bucket.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(60);
+/// A new owner claims and restores.
+const ADOPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Everything else answers from memory.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -147,6 +149,48 @@ impl CellClient {
         let proto::RecoverLogResponse { refusal } =
             question.bounded(RELEASE_TIMEOUT, client.recover_log(timed(message, RELEASE_TIMEOUT))).await?;
         refusal.map_or(Ok(()), |refusal| Err(convert::refusal_from_wire(refusal).into()))
+    }
+
+    /// Has a session claim a cell that was just given up. Its claim goes on when the answer does not come in time.
+    ///
+    /// # Errors
+    /// [`NodeCallError`]: somebody else may have it, or nobody. Whoever wants it next finds out.
+    pub async fn adopt_cell(
+        &self,
+        peer: &Peer,
+        cell: &CellName,
+        is_asleep: bool,
+    ) -> Result<Epoch, NodeCallError> {
+        let mut client = self.node(peer).await?;
+        let message = proto::AdoptCellRequest { cell: cell.to_string(), asleep: is_asleep };
+        let question = Question { what: &format!("the adoption of `{cell}`"), peer };
+        let proto::AdoptCellResponse { refusal, epoch } =
+            question.bounded(ADOPT_TIMEOUT, client.adopt_cell(timed(message, ADOPT_TIMEOUT))).await?;
+        match refusal {
+            Some(refusal) => Err(convert::refusal_from_wire(refusal).into()),
+            None => Ok(Epoch::new(epoch)),
+        }
+    }
+
+    /// Has a session give cells to another, and tells how many that has now.
+    ///
+    /// # Errors
+    /// [`NodeCallError`]: how many have moved is unknown.
+    pub async fn move_cells(&self, peer: &Peer, call: &MoveCall) -> Result<u64, NodeCallError> {
+        let mut client = self.node(peer).await?;
+        let MoveCall { to, weight, cells, keep } = call;
+        let message = proto::MoveCellsRequest {
+            node: to.node.to_string(),
+            session: to.session.to_string(),
+            address: to.address.clone(),
+            weight: *weight,
+            cells: *cells,
+            keep: *keep,
+        };
+        let question = Question { what: &format!("cells for `{}`", to.node), peer };
+        let proto::MoveCellsResponse { refusal, moved } =
+            question.bounded(RELEASE_TIMEOUT, client.move_cells(timed(message, RELEASE_TIMEOUT))).await?;
+        refusal.map_or(Ok(moved), |refusal| Err(convert::refusal_from_wire(refusal).into()))
     }
 
     /// One page of the cells that a session owns.

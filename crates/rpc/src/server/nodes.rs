@@ -7,7 +7,7 @@ use tonic::{Request, Response, Status};
 
 use crate::follower::LogName;
 use crate::proto::node_service_server::NodeService;
-use crate::{CellHost, CellPage, CellSummary, NodeDescription, convert, limits, proto};
+use crate::{CellHost, CellPage, CellSummary, MoveCall, NodeDescription, Peer, convert, limits, proto};
 
 pub(super) struct Nodes {
     host: Arc<dyn CellHost>,
@@ -79,6 +79,38 @@ impl NodeService for Nodes {
         let answer = self.host.recover_log(&LogName { node, session }).await;
         let refusal = answer.err().map(convert::refusal_to_wire);
         Ok(Response::new(proto::RecoverLogResponse { refusal }))
+    }
+
+    async fn adopt_cell(
+        &self,
+        request: Request<proto::AdoptCellRequest>,
+    ) -> Result<Response<proto::AdoptCellResponse>, Status> {
+        let proto::AdoptCellRequest { cell: name, asleep } = request.into_inner();
+        let answer = match self.host.adopt_cell(&cell(&name)?, asleep).await {
+            Ok(epoch) => proto::AdoptCellResponse { refusal: None, epoch: epoch.get() },
+            Err(error) => {
+                proto::AdoptCellResponse { refusal: Some(convert::refusal_to_wire(error)), epoch: 0 }
+            }
+        };
+        Ok(Response::new(answer))
+    }
+
+    async fn move_cells(
+        &self,
+        request: Request<proto::MoveCellsRequest>,
+    ) -> Result<Response<proto::MoveCellsResponse>, Status> {
+        let proto::MoveCellsRequest { node, session, address, weight, cells, keep } = request.into_inner();
+        let node = NodeName::parse(&node).map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let session =
+            SessionId::parse(&session).map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let call = MoveCall { to: Peer { node, session, address }, weight, cells, keep };
+        let answer = match self.host.move_cells(call).await {
+            Ok(moved) => proto::MoveCellsResponse { refusal: None, moved },
+            Err(error) => {
+                proto::MoveCellsResponse { refusal: Some(convert::refusal_to_wire(error)), moved: 0 }
+            }
+        };
+        Ok(Response::new(answer))
     }
 
     async fn list_cells(

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::support::*;
-use crate::{Access, CallError, CellCall, ForwardError, NodeCallError, OwnerHint, limits};
+use crate::{Access, CallError, CellCall, ForwardError, MoveCall, NodeCallError, OwnerHint, limits};
 
 #[tokio::test]
 async fn a_whole_request_and_its_answer_arrive_as_they_were_sent() {
@@ -174,6 +174,14 @@ async fn a_node_answers_its_operators() {
     client.release_cell(peer, &"db:mine".parse().unwrap()).await.unwrap();
     let failed = client.release_cell(peer, &"db:other".parse().unwrap()).await.unwrap_err();
     assert_eq!(failed, NodeCallError::Refused(CallError::NotOwner(None)));
+    assert_eq!(client.adopt_cell(peer, &"db:mine".parse().unwrap(), true).await, Ok(POSITION.epoch));
+    let failed = client.adopt_cell(peer, &"db:mine".parse().unwrap(), false).await.unwrap_err();
+    assert_eq!(failed, NodeCallError::Refused(CallError::NotOwner(None)));
+    let to = peer_at("there:1".into());
+    let moves = MoveCall { to, weight: 300, cells: 64, keep: 7 };
+    assert_eq!(client.move_cells(peer, &moves).await, Ok(57));
+    let failed = client.move_cells(peer, &MoveCall { weight: 1, ..moves }).await.unwrap_err();
+    assert_eq!(failed, NodeCallError::Refused(CallError::Draining));
     let first = client.list_cells(peer, None, 2).await.unwrap();
     assert_eq!(first.cells.len(), 2);
     assert_eq!(first.cells[1].position, POSITION);

@@ -17,7 +17,8 @@ use tokio::task::JoinHandle;
 use crate::follower::LogName;
 use crate::{
     Access, ArmedAlarm, Body, BodyError, CallError, CellCall, CellClient, CellHost, CellPage, CellReply,
-    CellSummary, NodeDescription, Peer, ProcessIdentity, Role, WakeCall, WakeReply, identity, serve,
+    CellSummary, MoveCall, NodeDescription, Peer, ProcessIdentity, Role, WakeCall, WakeReply, identity,
+    serve,
 };
 
 pub(super) const SESSION: SessionId = SessionId::from_bits(0xabc);
@@ -71,6 +72,21 @@ impl CellHost for Scripted {
         match log.node.as_str() {
             "dead" => Ok(()),
             _ => Err(CallError::Unavailable { reason: format!("the session of {log} lives") }),
+        }
+    }
+
+    async fn adopt_cell(&self, cell: &CellName, is_asleep: bool) -> Result<Epoch, CallError> {
+        match (cell.name(), is_asleep) {
+            ("mine", true) => Ok(POSITION.epoch),
+            _ => Err(CallError::NotOwner(None)),
+        }
+    }
+
+    async fn move_cells(&self, call: MoveCall) -> Result<u64, CallError> {
+        if call.to == self::peer_at("there:1".into()) && call.weight == 300 {
+            Ok(call.cells - call.keep)
+        } else {
+            Err(CallError::Draining)
         }
     }
 

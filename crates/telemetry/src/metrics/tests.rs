@@ -41,6 +41,7 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.cell_isolate_start(Outcome::Ok);
     metrics.cell_isolate_reset("cpu_exceeded");
     metrics.cell_fell_asleep();
+    metrics.handoff(HandoffOutcome::Taken);
     metrics.thread_stalled();
     metrics.alarm_begun(elapsed);
     metrics.alarm_run("succeeded");
@@ -72,6 +73,7 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.waker_shards("w1", 8);
     metrics.waker_lease_write(LeaseWriteOutcome::Rejected);
     metrics.waker_sweep(SweepResult::NotYet);
+    metrics.waker_moved(3);
     metrics.bucket_operation(BucketOperation::DeleteMany, BucketOutcome::Failed, elapsed);
 }
 
