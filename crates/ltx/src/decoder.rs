@@ -6,8 +6,9 @@ use crate::bytes::{u32_at, u64_at};
 use crate::checksum::Checksum;
 use crate::header::{HEADER_LEN, Header, HeaderError};
 use crate::index::IndexDigest;
-use crate::lz4::{self, FLAG_SIZE, PAGE_HEADER_LEN};
+use crate::lz4::{self, FLAG_SIZE, FRAME_PREFIX_LEN, PAGE_HEADER_LEN};
 use crate::order::{PageOrder, PageOrderError};
+use crate::page_size::PageSize;
 use std::io::{self, Read};
 
 /// Why a file is not acceptable. Disposition: corrupt, except [`DecodeError::Io`] (retry) and
@@ -59,6 +60,22 @@ pub enum DecodeError {
     Block {
         /// The page.
         pgno: u32,
+    },
+    /// A page's frame holds another page.
+    #[error("the frame of page {expected} holds page {found}")]
+    OtherPage {
+        /// The page that was wanted.
+        expected: u32,
+        /// The page that is there.
+        found: u32,
+    },
+    /// A page's frame has another length than the index says.
+    #[error("the frame of page {pgno} does not have the {len} bytes that the index says")]
+    FrameLen {
+        /// The page.
+        pgno: u32,
+        /// The length in the index.
+        len: usize,
     },
     /// The index is not that of the pages.
     #[error("the LTX page index does not match the pages")]
@@ -122,6 +139,8 @@ pub struct Decoder<R> {
     index: IndexDigest,
     block: Vec<u8>,
     offset: u64,
+    /// Where the frame of the last page begins.
+    frame_at: u64,
     state: State,
 }
 
@@ -144,6 +163,7 @@ impl<R: Read> Decoder<R> {
             index: IndexDigest::new(),
             block: vec![0; lz4::block_len_max(header.page_size)],
             offset: HEADER_LEN as u64,
+            frame_at: 0,
             state: State::Pages,
         })
     }
@@ -152,6 +172,12 @@ impl<R: Read> Decoder<R> {
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Where in the file the frame of the last page begins that [`Decoder::next_page`] read.
+    #[must_use]
+    pub fn frame_at(&self) -> u64 {
+        self.frame_at
     }
 
     /// Reads the next page into `page`, which is one page long. `None` after the last.
@@ -227,6 +253,7 @@ impl<R: Read> Decoder<R> {
         self.read_block(pgno, page)?;
         self.checksum.update(page);
         self.index.push(pgno, frame_at, self.offset - frame_at);
+        self.frame_at = frame_at;
         Ok(Some(pgno))
     }
 
@@ -269,6 +296,36 @@ impl<R: Read> Decoder<R> {
         self.offset += bytes.len() as u64;
         Ok(())
     }
+}
+
+/// Decompresses one page from its frame, as the index of its file has it. Structure and length are checked; the sum of the
+/// file cannot be, for a part of it.
+///
+/// # Errors
+/// [`DecodeError`].
+pub fn decode_frame(
+    page_size: PageSize,
+    pgno: u32,
+    frame: &[u8],
+    page: &mut [u8],
+) -> Result<(), DecodeError> {
+    if page.len() != page_size.bytes() {
+        return Err(DecodeError::BufferLen { len: page.len(), page_size: page_size.get() });
+    }
+    let wrong_len = DecodeError::FrameLen { pgno, len: frame.len() };
+    let Some((prefix, block)) = frame.split_at_checked(FRAME_PREFIX_LEN) else { return Err(wrong_len) };
+    let found = u32_at(prefix, 0);
+    if found != pgno {
+        return Err(DecodeError::OtherPage { expected: pgno, found });
+    }
+    let flags = u16::from_be_bytes([prefix[4], prefix[5]]);
+    if flags != FLAG_SIZE {
+        return Err(DecodeError::PageFlags { pgno, flags });
+    }
+    if u32_at(prefix, 6) as usize != block.len() {
+        return Err(wrong_len);
+    }
+    if lz4::decompress(block, page) { Ok(()) } else { Err(DecodeError::Block { pgno }) }
 }
 
 fn read_exact(
