@@ -32,10 +32,10 @@ pub use object::{ExecLimits, ExecRows, KV_LIST_LEN_MAX, KvRange, SqlValue};
 pub use open::OpenError;
 pub use policy::RESERVED_PREFIX;
 pub(crate) use run::{Budget, RowSink, Session, Summary, Tail};
+pub(crate) use shared::Shared;
 
 use crate::ffi::{self, ConnectionMemory};
 use crate::options::EngineOptions;
-use shared::Shared;
 
 /// Bytes of a WAL's header and of a frame's header, by SQLite's file format.
 const WAL_HEADER_LEN: u64 = 32;
@@ -151,7 +151,7 @@ impl Engine {
     /// one. The owner then discards the engine and restores.
     #[must_use]
     pub fn fault(&self) -> Option<i32> {
-        self.fault
+        self.fault.or_else(|| self.shared.are_pages_lost().then_some(ffi::IOERR_PAGE))
     }
 
     /// Interrupts the running statement from another thread.

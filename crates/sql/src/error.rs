@@ -1,7 +1,7 @@
 //! What a caller of the SQL API is told: a code that a program can branch on, a text for people, an HTTP status where
 //! the reply has one. Codes of SQLite keep SQLite's names, as libSQL's clients expect.
 
-use crate::ffi::SqliteError;
+use crate::ffi::{IOERR_PAGE, SqliteError};
 
 /// A statement or a request that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,11 +21,18 @@ impl SqlFailure {
         Self { code, message: message.into(), extended: 0 }
     }
 
-    /// The HTTP status where a whole reply is this failure: 507 for a full database, 403 for a refusal, 500 where the
-    /// database itself is in doubt, else 400.
+    /// Whether a page of the database could not be fetched. The same statement may succeed later.
+    #[must_use]
+    pub(crate) fn is_page_missing(&self) -> bool {
+        self.extended == IOERR_PAGE
+    }
+
+    /// The HTTP status where a whole reply is this failure: 507 for a full database, 403 for a refusal, 503 where a page of
+    /// the database could not be fetched, 500 where the database itself is in doubt, else 400.
     #[must_use]
     pub fn status(&self) -> u16 {
         match self.code {
+            _ if self.is_page_missing() => 503,
             "SQLITE_FULL" => 507,
             "READ_ONLY" => 403,
             "SQLITE_IOERR" | "SQLITE_CORRUPT" | "SQLITE_NOTADB" | "SQLITE_CANTOPEN" | "SQLITE_INTERNAL" => {

@@ -1,11 +1,12 @@
-//! The only place of this crate that calls C: process-wide settings of SQLite and a statement whose tail, columns
-//! and status are all within reach. It must never keep a raw pointer longer than the connection it came from lives,
+//! The only place of this crate that calls C: process-wide settings of SQLite, a statement whose tail, columns
+//! and status are all within reach, and a VFS whose files may have holes. It must never keep a raw pointer longer than the connection it came from lives,
 //! and never hand one out.
 #![allow(unsafe_code)]
 
 mod allocator;
 mod functions;
 mod memory;
+mod vfs;
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::marker::PhantomData;
@@ -19,6 +20,7 @@ use rusqlite::Connection;
 pub use allocator::give_back as give_memory_back;
 pub(crate) use functions::install as install_functions;
 pub(crate) use memory::MemoryBound;
+pub(crate) use vfs::{IOERR_PAGE, Source, open as open_paged};
 
 /// What SQLite said: its extended result code, its text, and where in the SQL text it stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ mod engine;
 mod error;
 mod ffi;
 mod options;
+mod paged;
 
 pub use api::{Outcome, SqlCall, SqlReply, SqlRuntime, SqlRuntimeOptions, version};
 pub use engine::{
@@ -20,3 +21,4 @@ pub use options::{
     COLUMNS_MAX, COMPOUND_SELECT_MAX, EXPRESSION_DEPTH_MAX, EngineOptions, PARAMETERS_MAX, PATTERN_LEN_MAX,
     SQL_LEN_MAX, TRIGGER_DEPTH_MAX, VALUE_LEN_MAX,
 };
+pub use paged::{PageFailure, PageSource};

@@ -42,7 +42,8 @@ impl Engine {
         work: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<T, SqlFailure> {
         self.system(work).map_err(|error| {
-            let failure = failure_of(&error);
+            let mut failure = failure_of(&error);
+            self.explain_page(&mut failure);
             self.note_failure(&failure);
             failure
         })

@@ -17,6 +17,7 @@ use crate::options::{
     COLUMNS_MAX, COMPOUND_SELECT_MAX, EXPRESSION_DEPTH_MAX, EngineOptions, PARAMETERS_MAX, PATTERN_LEN_MAX,
     SQL_LEN_MAX, TRIGGER_DEPTH_MAX, VALUE_LEN_MAX,
 };
+use crate::paged::PageSource;
 
 /// Virtual machine instructions between two looks at the clock. One of them may work on megabytes, so not many.
 const PROGRESS_OPS: i32 = 1_000;
@@ -63,6 +64,14 @@ pub enum OpenError {
         /// The error.
         source: std::io::Error,
     },
+    /// A page of the file could not be fetched. Disposition: retry; discard the file.
+    #[error("cannot open `{path}`: {reason}")]
+    Page {
+        /// The file.
+        path: PathBuf,
+        /// Which page, and why not.
+        reason: String,
+    },
     /// SQLite failed. Disposition: corrupt; restore.
     #[error("cannot open `{path}`: {source}")]
     Sqlite {
@@ -79,24 +88,56 @@ impl Engine {
     /// # Errors
     /// [`OpenError`].
     pub fn open(path: &Path, position: Txid, options: &EngineOptions) -> Result<Self, OpenError> {
+        Self::open_by(path, position, options, None)
+    }
+
+    /// As [`Engine::open`], over a file whose missing pages come from a source. The file has its full length.
+    ///
+    /// # Errors
+    /// [`OpenError`]; [`OpenError::Page`] where a page could not be had.
+    pub fn open_paged(
+        path: &Path,
+        position: Txid,
+        options: &EngineOptions,
+        pages: Arc<dyn PageSource>,
+    ) -> Result<Self, OpenError> {
+        Self::open_by(path, position, options, Some(pages))
+    }
+
+    fn open_by(
+        path: &Path,
+        position: Txid,
+        options: &EngineOptions,
+        pages: Option<Arc<dyn PageSource>>,
+    ) -> Result<Self, OpenError> {
         ffi::configure_process(&options.spool_dir);
         refuse_leftovers(path)?;
         refuse_other_content(path, position)?;
-        let failed = |source| OpenError::Sqlite { path: path.into(), source };
+        let shared = Shared::new();
+        let failed = |source| match shared.take_page_failure() {
+            Some(reason) => OpenError::Page { path: path.into(), reason },
+            None => OpenError::Sqlite { path: path.into(), source },
+        };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_EXRESCODE;
-        let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        let connection = match pages {
+            None => Connection::open_with_flags(path, flags),
+            Some(pages) => {
+                let (shared, patience) = (Arc::clone(&shared), options.statement_budget);
+                ffi::open_paged(path, flags, ffi::Source { pages, shared, patience })
+            }
+        };
+        let mut connection = connection.map_err(failed)?;
         let mode = configure(&connection, position, options).map_err(failed)?;
         if mode != "wal" {
             return Err(OpenError::JournalMode { path: path.into(), mode });
         }
-        let shared = Shared::new();
         install_hooks(&mut connection, &shared).map_err(failed)?;
         let mut engine = Self {
             connection,
-            shared,
+            shared: Arc::clone(&shared),
             options: options.clone(),
             path: path.into(),
             position,

@@ -228,6 +228,10 @@ impl Engine {
 
     /// Remembers an error that puts the files in doubt.
     pub(crate) fn note_failure(&mut self, failure: &SqlFailure) {
+        // A page that could not be fetched puts nothing in doubt: what is in the file is right.
+        if failure.is_page_missing() {
+            return;
+        }
         // SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_NOTADB.
         if matches!(failure.extended & 0xff, 10 | 11 | 26) && self.fault.is_none() {
             tracing::error!(code = failure.extended, message = %failure.message, "the local database is in doubt");
@@ -344,11 +348,21 @@ impl Engine {
             }
             _ => {}
         }
+        self.explain_page(&mut failure);
         if let Some(reason) = self.shared.take_denial() {
             failure.code = "SQLITE_AUTH";
             failure.message = reason;
         }
         failure
+    }
+
+    /// Tells why a page could not be had.
+    pub(super) fn explain_page(&self, failure: &mut SqlFailure) {
+        if failure.is_page_missing()
+            && let Some(reason) = self.shared.take_page_failure()
+        {
+            failure.message = reason;
+        }
     }
 
     fn budget_text(&self) -> String {

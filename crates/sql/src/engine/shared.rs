@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::paged::PageFailure;
+
 /// State between the engine and its callbacks.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -45,6 +47,10 @@ pub(crate) struct Shared {
     base: Instant,
     /// Why the authorizer refused.
     denial: Mutex<Option<String>>,
+    /// Why a page of the file could not be had, since that was last asked.
+    page_failure: Mutex<Option<String>>,
+    /// A page cannot be had at all.
+    are_pages_lost: AtomicBool,
 }
 
 macro_rules! flag {
@@ -82,6 +88,8 @@ impl Shared {
             is_budget_spent: AtomicBool::new(false),
             base: Instant::now(),
             denial: Mutex::new(None),
+            page_failure: Mutex::new(None),
+            are_pages_lost: AtomicBool::new(false),
         })
     }
 
@@ -184,6 +192,30 @@ impl Shared {
             self.set_budget_spent(true);
         }
         is_over
+    }
+
+    /// What is left of the running statement's time; outside of one, what is given.
+    pub(crate) fn patience(&self, otherwise: Duration) -> Duration {
+        match self.deadline_ns.load(Relaxed) {
+            u64::MAX => otherwise,
+            deadline => Duration::from_nanos(deadline).saturating_sub(self.base.elapsed()),
+        }
+    }
+
+    /// A page of the file could not be had.
+    pub(crate) fn note_page_failure(&self, failure: PageFailure) {
+        if failure.is_lost {
+            self.are_pages_lost.store(true, Relaxed);
+        }
+        *self.page_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure.message);
+    }
+
+    pub(crate) fn take_page_failure(&self) -> Option<String> {
+        self.page_failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn are_pages_lost(&self) -> bool {
+        self.are_pages_lost.load(Relaxed)
     }
 
     pub(crate) fn deny(&self, reason: String) {

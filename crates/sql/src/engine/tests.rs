@@ -2,6 +2,7 @@
 
 mod capturing;
 mod object;
+mod paged;
 mod policy;
 mod resources;
 
