@@ -1,6 +1,7 @@
 //! Brings a cell from nowhere to resident: claim, restore, opener, open (design 4.1). Runs outside of the request that
 //! asked and goes on when that has gone.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,6 +23,7 @@ use crate::cells::{Job, Resident, ResidentParts};
 use crate::data_dir::CellFiles;
 use crate::dormant::Asleep;
 use crate::node::Node;
+use crate::paged::{self, PagedDatabase, Prepared};
 use crate::restore::{self, PlannedChain, RestoreError, RestoreJob, Restored};
 
 /// Tries to rebuild a database under one claim before giving up: a store that fails for a while must not burn an epoch
@@ -62,16 +64,17 @@ async fn run(node: &Arc<Node>, cell: &CellName) -> Result<Arc<Resident>, CallErr
     let files = node.data_dir.cell(cell);
     let stage = Instant::now();
     let span = tracing::info_span!(span::RESTORE);
-    let restored = rebuild(node, &owner, (previous, asleep), &files).instrument(span).await?;
+    let rebuilt = rebuild(node, &owner, (previous, asleep), &files).instrument(span).await?;
     metrics().activation_stage(Stage::Restore, stage.elapsed());
 
     let stage = Instant::now();
-    let opening = open(node, (owner, version), &restored, files);
+    let Rebuilt { restored, paged } = rebuilt;
+    let opening = open(node, (owner, version), &restored, (files, paged));
     let resident = opening.instrument(tracing::info_span!(span::OPEN)).await?;
     metrics().activation_stage(Stage::Open, stage.elapsed());
     tracing::debug!(
         %cell, epoch = %resident.epoch, ?previous, end = ?restored.end, files = restored.read.files,
-        bytes = restored.read.bytes, from_local = restored.from_local, "a cell is resident"
+        bytes = restored.read.bytes, from_local = restored.from_local, is_paged = resident.paged.is_some(), "a cell is resident"
     );
     Ok(resident)
 }
@@ -116,7 +119,7 @@ async fn rebuild(
     owner: &OwnerView,
     (previous, asleep): (Previous, Option<Asleep>),
     files: &CellFiles,
-) -> Result<Restored, CallError> {
+) -> Result<Rebuilt, CallError> {
     let cell = files.cell();
     let _permit = node.restores.acquire().await.expect("the semaphore is never closed");
     let job = restore_job(owner, files).await.map_err(|error| restore_failed(cell, owner, &error))?;
@@ -130,10 +133,10 @@ async fn rebuild(
     };
     let (opened, restored) = tokio::join!(
         put_opener(node, cell, owner, planned.end, previous),
-        apply_with_retries(node, &job, &planned)
+        build(node, &job, &planned, files.paged_database(owner.epoch))
     );
-    let restored = match (restored, opened) {
-        (Ok(restored), Ok(())) => restored,
+    let rebuilt = match (restored, opened) {
+        (Ok(rebuilt), Ok(())) => rebuilt,
         (restored, opened) => {
             // Of no use to anybody, and the next try makes its own.
             files.remove_database(owner.epoch);
@@ -141,7 +144,9 @@ async fn rebuild(
             return Err(opened.expect_err("one of the two failed"));
         }
     };
+    let restored = &rebuilt.restored;
     let source = match (restored.from_local, restored.end) {
+        _ if rebuilt.paged.is_some() => RestoreSource::Paged,
         (true, _) => RestoreSource::Local,
         (false, Some(_)) => RestoreSource::Bucket,
         (false, None) => RestoreSource::Empty,
@@ -150,7 +155,30 @@ async fn rebuild(
     metrics().restore(source, Outcome::Ok, bytes, count);
     let (files, keep) = (files.clone(), owner.epoch);
     blocking(move || files.remove_others(keep)).await;
-    Ok(restored)
+    Ok(rebuilt)
+}
+
+/// A database that can be opened.
+struct Rebuilt {
+    restored: Restored,
+    /// Set where most of it is still in the bucket.
+    paged: Option<Arc<PagedDatabase>>,
+}
+
+/// Prepares a large cell to be opened as it is, or rebuilds the database.
+async fn build(
+    node: &Arc<Node>,
+    job: &RestoreJob,
+    planned: &PlannedChain,
+    paged_path: PathBuf,
+) -> Result<Rebuilt, RestoreError> {
+    if let Some(Prepared { database, read }) = paged::prepare(node, job, planned, paged_path).await {
+        let restored = Restored { end: planned.end, chain: planned.size, read, from_local: false };
+        return Ok(Rebuilt { restored, paged: Some(database) });
+    }
+    let restored = apply_with_retries(node, job, planned).await?;
+    node.paging.trust(&job.cell);
+    Ok(Rebuilt { restored, paged: None })
 }
 
 fn restore_failed(cell: &CellName, owner: &OwnerView, error: &RestoreError) -> CallError {
@@ -269,11 +297,14 @@ async fn open(
     node: &Arc<Node>,
     (owner, version): (OwnerView, Version),
     restored: &Restored,
-    files: CellFiles,
+    (files, paged): (CellFiles, Option<Arc<PagedDatabase>>),
 ) -> Result<Arc<Resident>, CallError> {
     let cell = files.cell().clone();
     let position = restored.end.map_or(Txid::ZERO, |end| end.txid);
-    let database = files.database(owner.epoch);
+    let database = match &paged {
+        Some(_) => files.paged_database(owner.epoch),
+        None => files.database(owner.epoch),
+    };
     let parts = ResidentParts {
         cell: cell.clone(),
         owner,
@@ -281,12 +312,18 @@ async fn open(
         restored: (restored.end, position),
         chain: restored.chain,
         files,
+        paged: paged.clone(),
     };
     let resident = Resident::new(node, parts);
     let (done, opened) = oneshot::channel();
     resident.send(Job::Open { resident: Arc::clone(&resident), database, position, done });
     match opened.await {
-        Ok(Ok(())) => Ok(resident),
+        Ok(Ok(())) => {
+            if let Some(paged) = paged {
+                paged::spawn_fill(node, &resident, paged);
+            }
+            Ok(resident)
+        }
         Ok(Err(reason)) => {
             tracing::error!(%cell, %reason, "a restored database could not be opened");
             resident.files.remove_database(resident.epoch);

@@ -24,7 +24,7 @@ use crate::activation::activate;
 use crate::node::Node;
 use crate::release::release_asleep;
 
-pub(crate) use actor::{AlarmInput, cancel_at};
+pub(crate) use actor::{AlarmInput, Closed, cancel_at};
 pub(crate) use event::{Event, EventHandle, EventReply};
 pub(crate) use resident::{Resident, ResidentParts};
 pub(crate) use worker::{Job, Workers};

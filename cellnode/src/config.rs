@@ -115,6 +115,15 @@ pub struct Config {
     /// Restores at once; others wait.
     #[arg(long, env = "HOLDFAST_CELLNODE_RESTORES_MAX", default_value_t = 8)]
     pub restores_max: usize,
+    /// A cell whose chain has at least so many bytes in the bucket, and nothing of which is here, is opened before its
+    /// database is here: pages come when they are first used, and the rest in the background. A restore of less takes
+    /// about a second.
+    #[arg(long, env = "HOLDFAST_CELLNODE_PAGED_FROM", default_value_t = 64 << 20, value_name = "BYTES")]
+    pub paged_from: u64,
+    /// Bytes a second that this node reads from the bucket to fill such databases in the background. Half of it for each
+    /// of the two that are filled at once.
+    #[arg(long, env = "HOLDFAST_CELLNODE_PAGED_FILL_RATE", default_value_t = 64 << 20, value_name = "BYTES")]
+    pub paged_fill_rate: u64,
     /// Largest request body, in bytes.
     #[arg(long, env = "HOLDFAST_CELLNODE_BODY_MAX", default_value_t = 16 << 20, value_name = "BYTES")]
     pub body_max: usize,

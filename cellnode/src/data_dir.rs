@@ -200,6 +200,13 @@ impl CellFiles {
         self.dir.join(format!("e{}.sqlite", epoch.to_hex()))
     }
 
+    /// The database of an epoch while it is not all there. It gets the name of [`CellFiles::database`] once it is whole and
+    /// closed, and only under that name is it ever used again.
+    #[must_use]
+    pub fn paged_database(&self, epoch: Epoch) -> PathBuf {
+        self.dir.join(format!("e{}.sqlite-paged", epoch.to_hex()))
+    }
+
     /// Where large captures and downloads may be staged.
     #[must_use]
     pub fn dir(&self) -> &Path {
@@ -248,10 +255,16 @@ impl CellFiles {
 
     /// Removes an epoch's database and what SQLite keeps beside it.
     pub fn remove_database(&self, epoch: Epoch) {
-        let database = self.database(epoch);
-        for suffix in ["", "-wal", "-shm", "-journal"] {
-            let mut path = database.clone().into_os_string();
-            path.push(suffix);
+        let names = [self.database(epoch), self.paged_database(epoch)];
+        let of = |database: &PathBuf| {
+            let database = database.clone().into_os_string();
+            ["", "-wal", "-shm", "-journal"].map(|suffix| {
+                let mut path = database.clone();
+                path.push(suffix);
+                path
+            })
+        };
+        for path in names.iter().flat_map(of) {
             if let Err(error) = fs::remove_file(&path)
                 && error.kind() != io::ErrorKind::NotFound
             {
@@ -314,6 +327,29 @@ mod tests {
         files.note_resume(position).unwrap();
         let other_boot = CellFiles { boot_id: "another".into(), ..files.clone() };
         assert_eq!(other_boot.take_resume().unwrap(), None);
+    }
+
+    #[test]
+    fn a_database_that_is_not_all_there_is_never_reused() {
+        let dir = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::open(dir.path()).unwrap();
+        let files = data_dir.cell(&cell("db:a"));
+        let position = Position { epoch: Epoch::new(3), txid: Txid::new(9) };
+        assert_eq!(files.take_resume().unwrap(), None);
+        let (paged, older) = (files.paged_database(position.epoch), files.paged_database(Epoch::new(2)));
+        fs::write(&paged, b"x").unwrap();
+        fs::write(&older, b"x").unwrap();
+        // Whatever a note says: it is of the whole file's name.
+        files.note_resume(position).unwrap();
+        assert_eq!(files.take_resume().unwrap(), None);
+        files.remove_others(position.epoch);
+        assert!(paged.exists() && !older.exists());
+        fs::rename(&paged, files.database(position.epoch)).unwrap();
+        files.note_resume(position).unwrap();
+        assert_eq!(files.take_resume().unwrap(), Some(position));
+        fs::write(&paged, b"x").unwrap();
+        files.remove_database(position.epoch);
+        assert!(!paged.exists() && !files.database(position.epoch).exists());
     }
 
     #[test]

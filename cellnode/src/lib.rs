@@ -25,6 +25,7 @@ mod memory;
 mod node;
 mod node_log;
 mod owners;
+mod paged;
 mod patience;
 mod random;
 pub mod recovery;

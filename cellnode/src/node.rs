@@ -24,6 +24,7 @@ use crate::dormant::Dormant;
 use crate::memory::Memory;
 use crate::node_log::NodeLog;
 use crate::owners::Owners;
+use crate::paged::Paging;
 use crate::recovery::{Followers, Recoveries, RecoveryParts};
 use crate::replication::DueUploads;
 use crate::runtime::Classes;
@@ -68,6 +69,8 @@ pub struct Node {
     pub runtime: Handle,
     /// Bounds the restores at once.
     pub restores: Semaphore,
+    /// Large cells that are not whole here.
+    pub(crate) paging: Arc<Paging>,
     /// Bounds the compactions at once.
     pub compactions: Semaphore,
     /// The memory of the process.
@@ -157,6 +160,7 @@ impl Node {
             workers: Workers::start(threads, config.node.as_str(), &Handle::current()),
             runtime: Handle::current(),
             restores: Semaphore::new(config.restores_max.max(1)),
+            paging: Paging::new(config.paged_fill_rate),
             compactions: Semaphore::new(COMPACTIONS_MAX),
             triggers: CompactionTriggers::default(),
             bodies: Arc::new(Semaphore::new(config.bodies_max / 1024)),

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::blocking::blocking;
-use crate::cells::{Cells, Departure, Job, Resident};
+use crate::cells::{Cells, Closed, Departure, Job, Resident};
 use crate::clock;
 use crate::dormant::Asleep;
 use crate::node::Node;
@@ -86,10 +86,12 @@ async fn leave(node: &Arc<Node>, resident: &Arc<Resident>, ending: Ending) -> Re
     }
     let (done, closed) = oneshot::channel();
     resident.send(Job::Close { resident: Arc::clone(resident), done });
-    let txid = closed.await.map_err(|_| "its thread has ended".to_owned())??;
+    let Closed { txid, is_whole } = closed.await.map_err(|_| "its thread has ended".to_owned())??;
     if ending == Ending::Asleep {
         let slept = Position { epoch: resident.epoch, txid };
-        note(resident, slept).await;
+        if is_whole {
+            note(resident, slept).await;
+        }
         let size = resident.compaction.lock().unwrap_or_else(PoisonError::into_inner).chain();
         let record = (resident.owner.clone(), resident.version.clone());
         let asleep = Asleep { record, slept, end: resident.end_at(txid), size, alarm: resident.alarm_due() };
@@ -100,7 +102,9 @@ async fn leave(node: &Arc<Node>, resident: &Arc<Resident>, ending: Ending) -> Re
     // A lease that ended meanwhile makes this a no-op: the guard is the version that this session claimed with.
     match node.owners.release(&resident.cell, &resident.owner, resident.version.clone()).await {
         ReleaseOutcome::Released(epoch) => {
-            note(resident, Position { epoch, txid }).await;
+            if is_whole {
+                note(resident, Position { epoch, txid }).await;
+            }
             Ok(())
         }
         ReleaseOutcome::AlreadyLost => {

@@ -22,12 +22,14 @@ use holdfast_types::{CellName, Millis, Txid};
 
 pub(crate) use self::alarm::AlarmInput;
 use self::alarm::CellAlarm;
+pub(crate) use self::leave::Closed;
 use self::leave::Leaving;
 use self::open::{OpenEvents, Operations};
 pub(crate) use self::turn::cancel_at;
 use super::{Event, Resident};
 use crate::clock;
 use crate::node::Node;
+use crate::paged;
 use crate::runtime::{
     Begun, CellRuntime, EventId, OpAnswer, OpId, ReplyBody, RuntimeContext, SharedEngine, Turn,
 };
@@ -106,7 +108,14 @@ impl Actor {
             ..EngineOptions::new(node.data_dir.spool())
         };
         let context = RuntimeContext { cell: resident.cell.clone(), epoch: resident.epoch };
-        let mut engine = Engine::open(database, position, &options).map_err(|error| error.to_string())?;
+        let engine = match &resident.paged {
+            None => Engine::open(database, position, &options),
+            Some(paged) => {
+                let pages = Arc::new(paged::Source(Arc::clone(paged)));
+                Engine::open_paged(database, position, &options, pages)
+            }
+        };
+        let mut engine = engine.map_err(|error| error.to_string())?;
         engine.set_alarm_epoch(resident.epoch);
         let alarm = engine.alarm_state().map_err(|failure| failure.to_string())?;
         resident.database_len.store(engine.size_bytes(), Ordering::Relaxed);

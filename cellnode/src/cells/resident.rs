@@ -23,6 +23,7 @@ use crate::clock;
 use crate::critical;
 use crate::data_dir::CellFiles;
 use crate::node::Node;
+use crate::paged::PagedDatabase;
 use crate::replication::{self, Pending};
 
 /// Called once when an output leaves or fails.
@@ -55,6 +56,8 @@ pub(crate) struct ResidentParts {
     pub(crate) chain: ChainSize,
     /// Local files.
     pub(crate) files: CellFiles,
+    /// The database, where it was opened before all of it was here.
+    pub(crate) paged: Option<Arc<PagedDatabase>>,
 }
 
 /// A cell in memory, in one epoch.
@@ -71,6 +74,8 @@ pub(crate) struct Resident {
     base: Option<Position>,
     /// Local files.
     pub(crate) files: CellFiles,
+    /// The database, where it was opened before all of it was here.
+    pub(crate) paged: Option<Arc<PagedDatabase>>,
     /// When chains are shortened.
     pub(crate) compaction: Mutex<Compaction>,
     /// The database's length at its last capture, in bytes.
@@ -107,7 +112,7 @@ impl std::fmt::Debug for Resident {
 
 impl Resident {
     pub(crate) fn new(node: &Arc<Node>, parts: ResidentParts) -> Arc<Self> {
-        let ResidentParts { cell, owner, version, restored: (base, restored), chain, files } = parts;
+        let ResidentParts { cell, owner, version, restored: (base, restored), chain, files, paged } = parts;
         let gate_owner = GateOwner { node: node.name.clone(), session: node.session, epoch: owner.epoch };
         let pace_ms = u64::try_from(node.config.upload_pace.as_millis()).unwrap_or(u64::MAX);
         let machine = Gate::new(gate_owner, restored, pace_ms);
@@ -137,6 +142,7 @@ impl Resident {
             owner,
             version,
             files,
+            paged,
         })
     }
 
@@ -148,6 +154,12 @@ impl Resident {
     /// The position of the last output.
     pub(crate) fn position(&self) -> Position {
         Position { epoch: self.epoch, txid: Txid::new(self.position.load(Ordering::Relaxed)) }
+    }
+
+    /// Whether the cell still reads objects of the chain that it was opened from: then none of the chain may be deleted.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever deletes objects of a chain"))]
+    pub(crate) fn reads_chain(&self) -> bool {
+        self.paged.as_ref().is_some_and(|paged| paged.reads_chain())
     }
 
     /// An event came.

@@ -2,6 +2,7 @@
 
 mod alarms;
 mod js;
+mod paged;
 mod sleep;
 mod sockets;
 mod support;

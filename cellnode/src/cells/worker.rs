@@ -17,7 +17,7 @@ use holdfast_types::{CellName, Millis, Txid};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::actor::{Actor, AlarmInput, Input};
+use super::actor::{Actor, AlarmInput, Closed, Input};
 use super::watchdog::Watchdog;
 use super::{Event, Resident};
 use crate::clock;
@@ -63,7 +63,7 @@ pub(crate) enum Job {
         /// The residency.
         resident: Arc<Resident>,
         /// Answered with where it stands, or with what went wrong.
-        done: oneshot::Sender<Result<Txid, String>>,
+        done: oneshot::Sender<Result<Closed, String>>,
     },
     /// Drop the database and its files.
     Drop(Arc<Resident>),

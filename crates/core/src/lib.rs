@@ -19,6 +19,7 @@ pub mod lineage;
 pub mod log_record;
 pub mod mutant;
 pub mod ownership;
+pub mod paged;
 pub mod pieces;
 pub mod placement;
 pub mod probe;

@@ -262,6 +262,18 @@ label! {
         Local = "local",
         /// Nothing yet: a new cell.
         Empty = "empty",
+        /// The bucket's chain, of which most is still there: a large cell.
+        Paged = "paged",
+    }
+}
+
+label! {
+    /// What a page of a large cell was read for.
+    PageUse("use") {
+        /// A statement that waited for it, or one close to such a page.
+        Demand = "demand",
+        /// Filling the file in the background.
+        Fill = "fill",
     }
 }
 

@@ -16,8 +16,9 @@ pub mod trace_context;
 pub use admin::{Readiness, serve_admin};
 pub use labels::{
     ActivationOutcome, BucketOperation, BucketOutcome, CompactionKind, HandoffOutcome, HintResult, Label,
-    LeaseWriteOutcome, LookupResult, Outcome, ProofKind, ProofOutcome, RecoveryResult, RenewalOutcome,
-    RequestOutcome, RestoreSource, SocketDirection, Stage, StatusClass, SweepResult, WorkerOutcome,
+    LeaseWriteOutcome, LookupResult, Outcome, PageUse, ProofKind, ProofOutcome, RecoveryResult,
+    RenewalOutcome, RequestOutcome, RestoreSource, SocketDirection, Stage, StatusClass, SweepResult,
+    WorkerOutcome,
 };
 pub use metered_bucket::MeteredBucket;
 pub use metrics::{InFlight, Metrics, OpenSocket, WakerLevels, metrics};

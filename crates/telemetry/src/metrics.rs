@@ -2,6 +2,7 @@
 //! recording is an atomic addition.
 
 mod alarms;
+mod paged;
 
 use std::time::Duration;
 
@@ -65,6 +66,7 @@ pub struct Metrics {
     cell_handoffs: Counters<HandoffOutcome>,
     thread_stalls: BoundCounter<u64>,
     alarms: alarms::AlarmMetrics,
+    paged: paged::PagedMetrics,
     restores: Counters2<RestoreSource, Outcome>,
     restore_bytes: BoundCounter<u64>,
     restore_files: BoundCounter<u64>,
@@ -141,6 +143,7 @@ impl Metrics {
             cell_handoffs: Counters::new(meter, &names::CELL_HANDOFFS),
             thread_stalls: one(&names::THREAD_STALLS),
             alarms: alarms::AlarmMetrics::new(meter),
+            paged: paged::PagedMetrics::new(meter),
             restores: Counters2::new(meter, &names::RESTORES),
             restore_bytes: one(&names::RESTORE_BYTES),
             restore_files: one(&names::RESTORE_FILES),

@@ -131,6 +131,16 @@ metrics! {
         "Bytes read from the bucket by restores.";
     RESTORE_FILES: Kind::Counter, "holdfast.cellnode.restores.files.count", "{file}", [],
         "LTX objects read by restores.";
+    PAGED_PAGES: Kind::Counter, "holdfast.cellnode.paged.pages.count", "{page}", ["use"],
+        "Pages that came into the files of large cells after they were opened.";
+    PAGED_BYTES: Kind::Counter, "holdfast.cellnode.paged.bytes", "By", ["use"],
+        "Bytes of LTX objects read for large cells after they were opened.";
+    PAGED_FETCHES: Kind::Counter, "holdfast.cellnode.paged.fetches.count", "{fetch}", ["outcome"],
+        "Ranges of pages that a statement waited for.";
+    PAGED_FETCH_DURATION: Kind::Histogram(WAIT_SECONDS), "holdfast.cellnode.paged.fetches.duration.seconds", "s", [],
+        "How long a cell's thread waited for a range of pages, failures included.";
+    PAGED_UNFINISHED: Kind::UpDown, "holdfast.cellnode.paged.unfinished.count", "{cell}", [],
+        "Resident cells whose file is not whole yet.";
     WAL_BYTES: Kind::UpDown, "holdfast.cellnode.wal.bytes", "By", [],
         "Size of the write-ahead logs of all resident cells.";
     CELLS_OWNED: Kind::UpDown, "holdfast.cellnode.cells.owned.count", "{cell}", [],

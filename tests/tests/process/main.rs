@@ -19,6 +19,7 @@ mod follower_acks;
 mod full_disk;
 mod lost_disks;
 mod orphans;
+mod paged;
 mod restart_orders;
 mod shedding;
 mod sockets;

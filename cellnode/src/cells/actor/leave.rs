@@ -1,6 +1,7 @@
 //! The ways in which a cell leaves its thread: in order, or at once.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use holdfast_core::gate::FailCause;
 use holdfast_sql::Engine;
@@ -13,6 +14,15 @@ use crate::clock;
 
 /// Told once everything committed is covered, or cannot be.
 type Quiesced = oneshot::Sender<Result<(), FailCause>>;
+
+/// A database that was closed in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closed {
+    /// Its last transaction.
+    pub(crate) txid: Txid,
+    /// Whether there is a file of all of it: where not, it was removed.
+    pub(crate) is_whole: bool,
+}
 
 /// Whether a cell is being given up.
 pub(super) enum Leaving {
@@ -79,13 +89,24 @@ impl Actor {
         });
     }
 
-    pub(in super::super) fn close(self) -> Result<Txid, String> {
+    pub(in super::super) fn close(self) -> Result<Closed, String> {
         assert!(
             !self.engine.borrow().is_dirty(),
             "a cell is closed only when everything committed is covered"
         );
+        let resident = Arc::clone(&self.resident);
         let engine = self.end("the cell was closed").ok_or("the cell's handler still holds its database")?;
-        engine.close().map(|closed| closed.txid).map_err(|error| error.to_string())
+        let txid = engine.close().map_err(|error| error.to_string())?.txid;
+        let Some(paged) = &resident.paged else { return Ok(Closed { txid, is_whole: true }) };
+        let (files, epoch) = (&resident.files, resident.epoch);
+        let is_whole = paged.is_whole();
+        if is_whole {
+            std::fs::rename(files.paged_database(epoch), files.database(epoch))
+                .map_err(|error| format!("a database that is whole could not get its name: {error}"))?;
+        } else {
+            files.remove_database(epoch);
+        }
+        Ok(Closed { txid, is_whole })
     }
 
     pub(in super::super) fn discard(self) {

@@ -73,6 +73,16 @@ impl Bench {
         log: mpsc::UnboundedReceiver<String>,
         finish_timeout: Duration,
     ) -> Self {
+        Self::configured(cell, classes, log, |config| config.finish_timeout = finish_timeout).await
+    }
+
+    /// With other settings.
+    pub(super) async fn configured(
+        cell: &str,
+        classes: impl FnOnce(&Buckets, &ProcessIdentity) -> Arc<dyn Classes>,
+        log: mpsc::UnboundedReceiver<String>,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let bucket = FaultBucket::new(Arc::new(MemoryBucket::new()));
         let uploads = bucket.add(put());
@@ -84,15 +94,15 @@ impl Bench {
         let identity = ProcessIdentity::new(fleet, Role::Cellnode, "n", session).unwrap();
         let name = NodeName::parse("n").unwrap();
         let args = BucketArgs::at("file:///unused");
-        let config = Config {
+        let mut config = Config {
             threads: Some(1),
             durability: Durability::Bucket,
-            finish_timeout,
             proof_timeout: PATIENCE,
             // What sleeps, sleeps because a test says so.
             idle_after: Duration::ZERO,
             ..Config::embedded(args, name, dir.path().join("data"))
         };
+        change(&mut config);
         let data_dir = DataDir::open(&config.data_dir).unwrap();
         let host = HostId::parse("h").unwrap();
         let classes = classes(&buckets, &identity);
@@ -147,6 +157,16 @@ impl Bench {
         };
         let host = Arc::clone(&self.host);
         Box::pin(async move { host.call(call).await.map(|reply| Reply { reply }) })
+    }
+
+    /// Posts a body.
+    pub(super) async fn post(&self, path: &str, body: impl Into<Bytes>) -> Result<Reply, CallError> {
+        let body = http_body_util::Full::new(body.into()).map_err(|never| match never {}).boxed_unsync();
+        self.forward(path, body).await
+    }
+
+    pub(super) fn bucket(&self) -> &FaultBucket {
+        &self.bucket
     }
 
     pub(super) async fn call(&self, path: &str) -> Result<Reply, CallError> {
@@ -324,6 +344,7 @@ fn parts(node: &Arc<Node>) -> crate::cells::ResidentParts {
         version: holdfast_bucket::Version::new("none"),
         restored: (None, holdfast_types::Txid::ZERO),
         chain: holdfast_core::compaction::ChainSize::default(),
+        paged: None,
     }
 }
 

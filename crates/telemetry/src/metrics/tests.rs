@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::*;
+use crate::labels::PageUse;
 use crate::names::{METRICS, SPANS};
 use crate::pipeline::Pipeline;
 
@@ -50,6 +51,10 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.alarms_retrying_changed(1);
     metrics.alarm_index_write("put", true);
     metrics.restore(RestoreSource::Local, Outcome::Failed, 7, 3);
+    metrics.paged_pages(PageUse::Demand, 3);
+    metrics.paged_bytes(PageUse::Fill, 4096);
+    metrics.paged_fetch(Outcome::Failed, elapsed);
+    metrics.paged_unfinished_changed(1);
     metrics.wal_bytes_changed(4096);
     metrics.cells_owned_changed(2);
     metrics.log_retained_changed(10);
