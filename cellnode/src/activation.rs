@@ -25,6 +25,7 @@ use crate::dormant::Asleep;
 use crate::node::Node;
 use crate::paged::{self, PagedDatabase, Prepared};
 use crate::restore::{self, PlannedChain, RestoreError, RestoreJob, Restored};
+use crate::retire;
 
 /// Tries to rebuild a database under one claim before giving up: a store that fails for a while must not burn an epoch
 /// a second.
@@ -46,8 +47,18 @@ pub(crate) async fn activate(node: Arc<Node>, cell: CellName) -> Result<Arc<Resi
         Err(CallError::Unavailable { .. } | CallError::Overloaded { .. }) => ActivationOutcome::Unavailable,
         Err(CallError::Rejected { .. } | CallError::OutcomeUnknown { .. }) => ActivationOutcome::Failed,
     };
+    if result.is_err() {
+        // What is left of it counts, whatever it is.
+        left(&node, &cell).await;
+    }
     metrics().activation(outcome, started.elapsed());
     result
+}
+
+/// A cell is not in memory: its files count.
+pub(crate) async fn left(node: &Arc<Node>, cell: &CellName) {
+    let (node, cell) = (Arc::clone(node), cell.clone());
+    blocking(move || node.local_files.left(&cell, node.data_dir.cell(&cell).dir())).await;
 }
 
 async fn run(node: &Arc<Node>, cell: &CellName) -> Result<Arc<Resident>, CallError> {
@@ -57,6 +68,7 @@ async fn run(node: &Arc<Node>, cell: &CellName) -> Result<Arc<Resident>, CallErr
     }
     let stage = Instant::now();
     let asleep = node.dormant.take(cell);
+    node.local_files.taken(cell);
     let (owner, version, previous) =
         claim(node, cell, asleep.as_ref()).instrument(tracing::info_span!(span::CLAIM)).await?;
     metrics().activation_stage(Stage::Claim, stage.elapsed());
@@ -173,7 +185,8 @@ async fn build(
     paged_path: PathBuf,
 ) -> Result<Rebuilt, RestoreError> {
     if let Some(Prepared { database, read }) = paged::prepare(node, job, planned, paged_path).await {
-        let restored = Restored { end: planned.end, chain: planned.size, read, from_local: false };
+        let restored =
+            Restored { end: planned.end, chain: planned.size, read, from_local: false, mark: planned.mark };
         return Ok(Rebuilt { restored, paged: Some(database) });
     }
     let restored = apply_with_retries(node, job, planned).await?;
@@ -183,7 +196,7 @@ async fn build(
 
 fn restore_failed(cell: &CellName, owner: &OwnerView, error: &RestoreError) -> CallError {
     metrics().restore(RestoreSource::Bucket, Outcome::Failed, 0, 0);
-    if error.is_transient() {
+    if error.is_transient() || error.is_superseded() {
         tracing::warn!(%cell, epoch = %owner.epoch, %error, "a cell could not be restored");
     } else {
         tracing::error!(%cell, epoch = %owner.epoch, %error, "a cell cannot be restored");
@@ -311,6 +324,7 @@ async fn open(
         version,
         restored: (restored.end, position),
         chain: restored.chain,
+        mark: restored.mark,
         files,
         paged: paged.clone(),
     };
@@ -322,6 +336,7 @@ async fn open(
             if let Some(paged) = paged {
                 paged::spawn_fill(node, &resident, paged);
             }
+            retire::on_opened(node, &resident);
             Ok(resident)
         }
         Ok(Err(reason)) => {

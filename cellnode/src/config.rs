@@ -106,6 +106,10 @@ pub struct Config {
     /// A cell without a request for so long leaves memory. It stays owned, and wakes from its local file. 0s: never.
     #[arg(long, env = "HOLDFAST_CELLNODE_IDLE_AFTER", default_value = "10min", value_parser = parse_duration)]
     pub idle_after: Duration,
+    /// Disk for the files of cells that are not in memory, in bytes: they spare a download when their cell is opened again.
+    /// Beyond it the files of those that left memory first are removed. Cells in memory are not counted.
+    #[arg(long, env = "HOLDFAST_CELLNODE_LOCAL_FILES_MAX", default_value_t = 20 << 30, value_name = "BYTES")]
+    pub local_files_max: u64,
     /// Requests in flight on this node; beyond it 503.
     #[arg(long, env = "HOLDFAST_CELLNODE_REQUESTS_MAX", default_value_t = 4_096)]
     pub requests_max: usize,
@@ -139,6 +143,11 @@ pub struct Config {
     /// Longest run of one statement; a longer one is interrupted.
     #[arg(long, env = "HOLDFAST_CELLNODE_STATEMENT_BUDGET", default_value = "5s", value_parser = parse_duration)]
     pub statement_budget: Duration,
+    /// How long history that no restore reads any more stays in the bucket. Short, it only spares restores under way a second
+    /// look; to go back to a point in time with a tool that reads the bucket it must be as long as one wants to go back. 0s:
+    /// none.
+    #[arg(long, env = "HOLDFAST_CELLNODE_HISTORY_RETENTION", default_value = "5min", value_parser = parse_duration)]
+    pub history_retention: Duration,
     /// Addresses that `fetch` of Durable Objects may connect to although they are not public, as `10.1.0.0/16`. May be
     /// given several times.
     #[arg(

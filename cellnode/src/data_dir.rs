@@ -71,7 +71,7 @@ impl DataDir {
             let path = path.to_path_buf();
             move |source| DataDirError::Io { path, action, source }
         };
-        for folder in ["cells", "spool"] {
+        for folder in ["cells", "spool", "trash"] {
             let path = root.join(folder);
             fs::create_dir_all(&path).map_err(io(&path, "created"))?;
         }
@@ -85,7 +85,7 @@ impl DataDir {
         let boot_id =
             fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
         let data_dir = Self { root: root.to_path_buf(), incarnation, boot_id, _lock: lock };
-        data_dir.sweep().map_err(io(&root.join("cells"), "swept"))?;
+        data_dir.sweep().map_err(io(root, "swept"))?;
         Ok(data_dir)
     }
 
@@ -99,6 +99,27 @@ impl DataDir {
     #[must_use]
     pub fn spool(&self) -> PathBuf {
         self.root.join("spool")
+    }
+
+    /// Where folders are moved that are about to be removed.
+    #[must_use]
+    pub fn trash(&self) -> PathBuf {
+        self.root.join("trash")
+    }
+
+    /// The cells whose files may be reused, those first that were closed first.
+    #[must_use]
+    pub fn resumable(&self) -> Vec<CellName> {
+        let Ok(entries) = fs::read_dir(self.root.join("cells")) else { return Vec::new() };
+        let closed = entries.flatten().filter_map(|entry| {
+            let note = entry.path().join(RESUME);
+            let closed_at = fs::metadata(&note).and_then(|metadata| metadata.modified()).ok()?;
+            let resume = serde_json::from_slice::<Resume>(&fs::read(note).ok()?).ok()?;
+            Some((closed_at, CellName::parse(&resume.cell).ok()?))
+        });
+        let mut closed: Vec<_> = closed.collect();
+        closed.sort_unstable();
+        closed.into_iter().map(|(_, cell)| cell).collect()
     }
 
     /// The files of a cell. The folder is made on first use.
@@ -120,6 +141,9 @@ impl DataDir {
             if entry.file_type()?.is_dir() && !self.is_resumable(&entry.path()) {
                 fs::remove_dir_all(entry.path())?;
             }
+        }
+        for entry in fs::read_dir(self.trash())? {
+            fs::remove_dir_all(entry?.path())?;
         }
         for entry in fs::read_dir(self.spool())? {
             let entry = entry?;

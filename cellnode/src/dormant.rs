@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use holdfast_bucket::Version;
 use holdfast_core::compaction::ChainSize;
 use holdfast_core::ownership::OwnerView;
-use holdfast_types::{AlarmTime, CellName, Position};
+use holdfast_core::retire::LastMark;
+use holdfast_types::{AlarmTime, CellName, Epoch, Position};
 
 use crate::restore::PlannedChain;
 
@@ -26,6 +27,8 @@ pub(crate) struct Asleep {
     pub(crate) end: Option<Position>,
     /// What a restore would read.
     pub(crate) size: ChainSize,
+    /// The last mark of its history.
+    pub(crate) mark: LastMark,
     /// When its alarm is due.
     pub(crate) alarm: Option<AlarmTime>,
 }
@@ -33,7 +36,14 @@ pub(crate) struct Asleep {
 impl Asleep {
     /// The chain of a cell whose local file is all of it.
     pub(crate) fn chain(&self) -> PlannedChain {
-        PlannedChain { files: Vec::new(), end: self.end, starts_from_local: true, size: self.size }
+        PlannedChain {
+            files: Vec::new(),
+            end: self.end,
+            starts_from_local: true,
+            kept: None,
+            mark: self.mark,
+            size: self.size,
+        }
     }
 }
 
@@ -66,6 +76,14 @@ impl Dormant {
             sleepers.alarms.insert((due, cell.clone()));
         }
         sleepers.cells.insert(cell, asleep);
+    }
+
+    /// What a restore would read has changed since the cell fell asleep in this epoch.
+    pub(crate) fn note_chain(&self, cell: &CellName, epoch: Epoch, (size, mark): (ChainSize, LastMark)) {
+        let mut sleepers = self.lock();
+        if let Some(asleep) = sleepers.cells.get_mut(cell).filter(|asleep| asleep.slept.epoch == epoch) {
+            (asleep.size, asleep.mark) = (size, mark);
+        }
     }
 
     /// Forgets a cell, and tells how it fell asleep.

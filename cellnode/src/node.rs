@@ -21,12 +21,14 @@ use crate::clock;
 use crate::config::Config;
 use crate::data_dir::DataDir;
 use crate::dormant::Dormant;
+use crate::local_files::LocalFiles;
 use crate::memory::Memory;
 use crate::node_log::NodeLog;
 use crate::owners::Owners;
 use crate::paged::Paging;
 use crate::recovery::{Followers, Recoveries, RecoveryParts};
-use crate::replication::DueUploads;
+use crate::replication::DueCells;
+use crate::retire::Retirements;
 use crate::runtime::Classes;
 
 /// Compactions and snapshots at once: each holds up to 32 MiB.
@@ -57,6 +59,8 @@ pub struct Node {
     pub authority: Arc<Authority>,
     /// Local files.
     pub data_dir: DataDir,
+    /// Those of cells that are not in memory.
+    pub(crate) local_files: LocalFiles,
     /// What runs the cells.
     pub(crate) classes: Arc<dyn Classes>,
     /// The cells here.
@@ -86,7 +90,9 @@ pub struct Node {
     /// Bounds the writes of the alarm index at once.
     pub index_writes: Semaphore,
     /// Uploads that wait for their time.
-    pub(crate) due_uploads: DueUploads,
+    pub(crate) due_uploads: DueCells,
+    /// Histories that wait to be looked after.
+    pub(crate) retirements: Retirements,
     /// When chains are shortened.
     pub triggers: CompactionTriggers,
     /// Bounds the memory of request bodies that are being received or wait for their cell, in KiB.
@@ -147,12 +153,14 @@ impl Node {
             recoveries,
             uploads: Semaphore::new(UPLOADS_MAX),
             index_writes: Semaphore::new(INDEX_WRITES_MAX),
-            due_uploads: DueUploads::default(),
+            due_uploads: DueCells::default(),
+            retirements: Retirements::default(),
             name: config.node.clone(),
             session,
             owners,
             buckets,
             authority: Arc::default(),
+            local_files: LocalFiles::of(&data_dir, config.local_files_max),
             data_dir,
             classes,
             cells: Cells::default(),

@@ -15,11 +15,13 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
+use crate::activation::left;
 use crate::blocking::blocking;
 use crate::cells::{Cells, Closed, Departure, Job, Resident};
 use crate::clock;
 use crate::dormant::Asleep;
 use crate::node::Node;
+use crate::retire;
 
 /// Cells that nobody uses, given up at once.
 const RELEASES_IDLE: usize = 64;
@@ -94,8 +96,13 @@ async fn leave(node: &Arc<Node>, resident: &Arc<Resident>, ending: Ending) -> Re
         }
         let size = resident.compaction.lock().unwrap_or_else(PoisonError::into_inner).chain();
         let record = (resident.owner.clone(), resident.version.clone());
-        let asleep = Asleep { record, slept, end: resident.end_at(txid), size, alarm: resident.alarm_due() };
+        let mark = resident.retire_state().last();
+        left(node, &resident.cell).await;
+        let (end, alarm) = (resident.end_at(txid), resident.alarm_due());
+        let asleep = Asleep { record, slept, end, size, mark, alarm };
         node.dormant.put(resident.cell.clone(), asleep);
+        // A snapshot may have come to its end since.
+        retire::tell_dormant(node, resident);
         metrics().cell_fell_asleep();
         return Ok(());
     }
@@ -105,6 +112,7 @@ async fn leave(node: &Arc<Node>, resident: &Arc<Resident>, ending: Ending) -> Re
             if is_whole {
                 note(resident, Position { epoch, txid }).await;
             }
+            left(node, &resident.cell).await;
             Ok(())
         }
         ReleaseOutcome::AlreadyLost => {

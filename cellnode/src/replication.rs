@@ -6,6 +6,7 @@ mod due;
 mod pending;
 mod upload;
 
-pub use due::DueUploads;
+pub(crate) use compact::on as on_compaction;
+pub use due::DueCells;
 pub(crate) use pending::Pending;
 pub(crate) use upload::{read_owner, upload};

@@ -5,6 +5,7 @@
 mod chain;
 mod download;
 mod listing;
+mod mark;
 
 use crate::blocking::blocking;
 use std::fs::{File, OpenOptions};
@@ -15,6 +16,7 @@ use futures::StreamExt;
 use holdfast_bucket::{Bucket, BucketError};
 use holdfast_core::compaction::ChainSize;
 use holdfast_core::lineage::LineageError;
+use holdfast_core::retire::LastMark;
 use holdfast_ltx::{Applier, ApplyError, DecodeError, Decoder, Durability, PageSize, PlanError, PlannedFile};
 use holdfast_records::{Key, Level, RecordError};
 use holdfast_types::{CellName, Epoch, Position, Txid};
@@ -22,6 +24,8 @@ use holdfast_types::{CellName, Epoch, Position, Txid};
 pub use chain::{PlannedChain, find_chain};
 pub(crate) use download::{Fetched, fetch};
 pub(crate) use listing::{EpochListing, list_level, list_level_zero};
+pub use mark::MarkReadError;
+pub(crate) use mark::{read_mark, record_of};
 
 /// Downloads ahead of the file that is being applied: small files, each at most [`download::MEMORY_LEN_MAX`].
 const PREFETCH: usize = 8;
@@ -40,6 +44,9 @@ pub enum RestoreError {
         /// What is wrong.
         source: RecordError,
     },
+    /// The mark of what is retired cannot be read. Disposition: corrupt, or reject (too new).
+    #[error(transparent)]
+    Mark(MarkReadError),
     /// An epoch has data and no opener. Disposition: corrupt.
     #[error(
         "`{key}` is gone, but the epoch has data (`{object}`): restore the object from a backup of the bucket"
@@ -114,17 +121,34 @@ pub enum DamageError {
 }
 
 impl RestoreError {
+    /// Whether a later owner has taken the cell over meanwhile: nothing is wrong with it.
+    #[must_use]
+    pub const fn is_superseded(&self) -> bool {
+        matches!(self, Self::Lineage { source: LineageError::Superseded { .. }, .. })
+    }
+
     /// Whether the same restore may succeed later without anybody changing anything.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Bucket(error) => error.kind.is_transient(),
             Self::Vanished(_) | Self::Local { .. } | Self::Moved { .. } => true,
+            Self::Lineage { source: LineageError::Moving, .. } => true,
             Self::Opener { .. }
+            | Self::Mark(_)
             | Self::OpenerLost { .. }
             | Self::Lineage { .. }
             | Self::Gap { .. }
             | Self::Damaged { .. } => false,
+        }
+    }
+}
+
+impl From<MarkReadError> for RestoreError {
+    fn from(error: MarkReadError) -> Self {
+        match error {
+            MarkReadError::Bucket(error) => Self::Bucket(error),
+            error @ MarkReadError::Record { .. } => Self::Mark(error),
         }
     }
 }
@@ -140,6 +164,8 @@ pub struct Restored {
     pub read: ChainSize,
     /// Whether the local file was the start.
     pub from_local: bool,
+    /// What was known of the last mark.
+    pub mark: LastMark,
 }
 
 /// What to rebuild, and where.
@@ -219,7 +245,7 @@ pub async fn apply_chain(
         files: u64::try_from(planned.files.len()).unwrap_or(u64::MAX),
         bytes: planned.files.iter().map(|(_, file)| file.len).sum(),
     };
-    Ok(Restored { end: planned.end, chain: planned.size, read, from_local })
+    Ok(Restored { end: planned.end, chain: planned.size, read, from_local, mark: planned.mark })
 }
 
 fn open_target(job: &RestoreJob, planned: &PlannedChain) -> Result<Applier, RestoreError> {

@@ -32,6 +32,7 @@ use crate::lease::{Describe, LeaseEnd, LeaseLoop};
 use crate::node::Node;
 use crate::recovery::keep_reviewing;
 use crate::release::{sleep_idle, wake_due};
+use crate::retire::keep_retiring;
 use crate::runtime::Applications;
 use crate::shed::{self, shed};
 use crate::{clock, random};
@@ -153,6 +154,7 @@ impl Service {
         let mut ticker = tokio::spawn(tick(Arc::clone(&node)));
         let mut log = tokio::spawn(keep_log(Arc::clone(&node)));
         let reviews = tokio::spawn(keep_reviewing(node.recoveries.clone()));
+        let retiring = tokio::spawn(keep_retiring(Arc::clone(&node)));
         let following = tokio::spawn(following);
         let telling = tokio::spawn({
             let node = Arc::clone(&node);
@@ -189,6 +191,7 @@ impl Service {
         log.abort();
         node.log.hang_up();
         reviews.abort();
+        retiring.abort();
         following.abort();
         telling.abort();
         stop.send_replace(true);

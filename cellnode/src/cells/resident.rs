@@ -11,6 +11,7 @@ use holdfast_core::compaction::{ChainSize, Compaction};
 use holdfast_core::gate::ProofKind as CoreProofKind;
 use holdfast_core::gate::{Clearance, FailCause, Gate, GateEffect, GateEvent, GateOwner, OutputId};
 use holdfast_core::ownership::OwnerView;
+use holdfast_core::retire::LastMark;
 use holdfast_telemetry::names::span;
 use holdfast_telemetry::{ProofKind, ProofOutcome, metrics};
 use holdfast_types::{AlarmTime, CellName, Epoch, Millis, Position, Txid};
@@ -25,6 +26,7 @@ use crate::data_dir::CellFiles;
 use crate::node::Node;
 use crate::paged::PagedDatabase;
 use crate::replication::{self, Pending};
+use crate::retire::{RetireState, locked};
 
 /// Called once when an output leaves or fails.
 type OnOutcome = Box<dyn FnOnce(Result<(), FailCause>) + Send>;
@@ -54,6 +56,8 @@ pub(crate) struct ResidentParts {
     pub(crate) restored: (Option<Position>, Txid),
     /// What a restore would read.
     pub(crate) chain: ChainSize,
+    /// The last mark of its history.
+    pub(crate) mark: LastMark,
     /// Local files.
     pub(crate) files: CellFiles,
     /// The database, where it was opened before all of it was here.
@@ -80,6 +84,8 @@ pub(crate) struct Resident {
     pub(crate) compaction: Mutex<Compaction>,
     /// The database's length at its last capture, in bytes.
     pub(crate) database_len: AtomicU64,
+    retire: Mutex<RetireState>,
+    history_holds: AtomicUsize,
     node: Weak<Node>,
     worker: WorkerHandle,
     gate: Mutex<GateState>,
@@ -112,7 +118,8 @@ impl std::fmt::Debug for Resident {
 
 impl Resident {
     pub(crate) fn new(node: &Arc<Node>, parts: ResidentParts) -> Arc<Self> {
-        let ResidentParts { cell, owner, version, restored: (base, restored), chain, files, paged } = parts;
+        let ResidentParts { cell, owner, version, restored: (base, restored), chain, mark, files, paged } =
+            parts;
         let gate_owner = GateOwner { node: node.name.clone(), session: node.session, epoch: owner.epoch };
         let pace_ms = u64::try_from(node.config.upload_pace.as_millis()).unwrap_or(u64::MAX);
         let machine = Gate::new(gate_owner, restored, pace_ms);
@@ -121,6 +128,8 @@ impl Resident {
             worker: node.workers.of(&cell),
             epoch: owner.epoch,
             compaction: Mutex::new(Compaction::new(node.triggers, restored, chain)),
+            retire: Mutex::new(RetireState::new(mark)),
+            history_holds: AtomicUsize::new(0),
             pending: Mutex::default(),
             settled: watch::Sender::new(false),
             uploaded: watch::Sender::new(restored),
@@ -151,13 +160,27 @@ impl Resident {
         self.node.upgrade()
     }
 
+    /// What is remembered of the retirement of its history. Held for a moment only.
+    pub(crate) fn retire_state(&self) -> std::sync::MutexGuard<'_, RetireState> {
+        locked(&self.retire)
+    }
+
+    /// How many hold its history.
+    pub(crate) fn history_holds(&self) -> &AtomicUsize {
+        &self.history_holds
+    }
+
+    /// Whether somebody reads objects that were planned: a snapshot under way, or a file that is being filled.
+    pub(crate) fn is_history_held(&self) -> bool {
+        self.history_holds.load(Ordering::Acquire) > 0 || self.reads_chain()
+    }
+
     /// The position of the last output.
     pub(crate) fn position(&self) -> Position {
         Position { epoch: self.epoch, txid: Txid::new(self.position.load(Ordering::Relaxed)) }
     }
 
     /// Whether the cell still reads objects of the chain that it was opened from: then none of the chain may be deleted.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever deletes objects of a chain"))]
     pub(crate) fn reads_chain(&self) -> bool {
         self.paged.as_ref().is_some_and(|paged| paged.reads_chain())
     }
@@ -236,6 +259,12 @@ impl Resident {
     /// Whether its alarm is due within so many milliseconds.
     pub(crate) fn alarm_within(&self, span_ms: i64) -> bool {
         self.alarm_due().is_some_and(|due| due <= clock::wall_time_in(span_ms))
+    }
+
+    /// Whether its chain is being shortened.
+    #[cfg(test)]
+    pub(crate) fn is_compacting(&self) -> bool {
+        self.compaction.lock().unwrap_or_else(PoisonError::into_inner).is_running()
     }
 
     /// Whether the gate has failed: this residency is over.

@@ -3,6 +3,7 @@
 mod alarms;
 mod js;
 mod paged;
+mod retire;
 mod sleep;
 mod sockets;
 mod support;

@@ -8,7 +8,7 @@ use holdfast_ltx::PlannedFile;
 use holdfast_records::{Key, Level, Opener, Record};
 use holdfast_types::{CellName, Epoch, Position, Txid};
 
-use crate::restore::{EpochListing, list_level, list_level_zero};
+use crate::restore::{EpochListing, MarkReadError, list_level, list_level_zero, read_mark};
 
 /// The transactions of one epoch that level 0 lists, from one of them on.
 pub(super) async fn listed(
@@ -28,14 +28,35 @@ pub(super) async fn reaches(
     let Some(before) = first.previous().filter(|before| *before != Txid::ZERO) else { return Ok(true) };
     let listing = EpochListing { bucket, cell, epoch };
     let opener = Key::Opener(cell.clone(), epoch).to_string();
-    let (zeros, ones, snapshots, opener) = tokio::try_join!(
+    let (zeros, ones, snapshots, opener, start) = tokio::try_join!(
         list_level_zero(listing, before),
         list_level(listing, Level::One, Txid::ZERO),
         list_level(listing, Level::Snapshot, Txid::ZERO),
         bucket.get(&opener),
+        retired_upto(bucket, cell, epoch),
     )?;
     let base = opener.and_then(|object| Opener::decode(&object.body).ok()?.base).map(Position::from);
     let mut files = zeros.iter().chain(&ones).chain(&snapshots);
-    Ok(base.is_some_and(|base| base.txid == before)
+    // What ends before the snapshot that restores begin with may be gone, and the snapshot missing from an old listing.
+    Ok(start.is_some_and(|start| start >= before)
+        || base.is_some_and(|base| base.txid == before)
         || files.any(|file| file.min <= before && before <= file.max))
+}
+
+/// Up to where a snapshot has taken the place of an epoch's files.
+async fn retired_upto(
+    bucket: &Arc<dyn Bucket>,
+    cell: &CellName,
+    epoch: Epoch,
+) -> Result<Option<Txid>, BucketError> {
+    let mark = match read_mark(bucket, cell).await {
+        Ok(mark) => mark,
+        Err(MarkReadError::Bucket(error)) => return Err(error),
+        Err(error @ MarkReadError::Record { .. }) => {
+            tracing::warn!(%cell, %error, "what is retired of a cell's history is not known");
+            None
+        }
+    };
+    let start = mark.and_then(|(mark, _)| mark.kept.start).filter(|start| start.epoch == epoch);
+    Ok(start.map(|start| start.txid))
 }

@@ -22,12 +22,13 @@ use crate::cells::Resident;
 use crate::clock;
 use crate::node::Node;
 use crate::restore::{EpochListing, Fetched, RestoreJob, fetch, key_of, list_level, restore};
+use crate::retire::{self, HistoryHold};
 
 /// Level-0 objects fetched at once.
 const FETCHES: usize = 16;
 
 /// Takes an event to the cell's compaction and starts what it asks for.
-pub(super) fn on(resident: &Arc<Resident>, event: CompactionEvent) {
+pub(crate) fn on(resident: &Arc<Resident>, event: CompactionEvent) {
     let work = {
         let mut compaction = resident.compaction.lock().unwrap_or_else(PoisonError::into_inner);
         compaction.on(event, clock::monotonic())
@@ -69,7 +70,12 @@ fn run(
                 CompactionEvent::Failed
             }
         };
+        let is_snapshot =
+            matches!((work, event), (CompactionWork::Snapshot { .. }, CompactionEvent::Done { .. }));
         on(&resident, event);
+        if is_snapshot {
+            retire::on_snapshot(&node, &resident);
+        }
     })
 }
 
@@ -119,6 +125,7 @@ fn merge(inputs: &[Fetched], dir: &Path) -> anyhow::Result<NamedTempFile> {
 /// Restores the cell's own chain beside the live database and writes it as one file: so a snapshot also shows that the
 /// chain restores.
 async fn snapshot(node: &Arc<Node>, resident: &Arc<Resident>) -> anyhow::Result<(u64, Txid)> {
+    let _hold = HistoryHold::of(resident);
     let dir = resident.files.dir().to_path_buf();
     let database = NamedTempFile::with_prefix_in("snapshot-", &dir)?;
     let job = RestoreJob {

@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use holdfast_bucket::Bucket;
 use holdfast_core::compaction::ChainSize;
-use holdfast_core::lineage::{Lineage, LineageEffect, LineageEvent, OpenerView, Segment, SegmentStart};
+use holdfast_core::lineage::{
+    Chain, Lineage, LineageEffect, LineageEvent, OpenerView, Segment, SegmentStart,
+};
+use holdfast_core::retire::{Kept, LastMark, SnapshotAt};
 use holdfast_ltx::{PlanError, PlannedFile, plan_epoch};
 use holdfast_records::{Key, Level, Opener, Record, epoch_prefix};
 use holdfast_types::{CellName, Epoch, Position, Txid};
 
 use super::RestoreError;
 use super::listing::{EpochListing, head_level_zero, list_level, list_level_zero, list_short_level};
+use super::mark::read_mark;
 
 /// The files to apply, and where they end.
 #[derive(Clone, Debug)]
@@ -21,6 +25,10 @@ pub struct PlannedChain {
     pub end: Option<Position>,
     /// Whether they are applied on top of the local file.
     pub starts_from_local: bool,
+    /// What restores read of the cell's history; none where a local file made it needless to look.
+    pub kept: Option<Kept>,
+    /// The last mark.
+    pub mark: LastMark,
     /// Size of the chain, as a restore without the local file would find it at most.
     pub size: ChainSize,
 }
@@ -38,18 +46,38 @@ pub async fn find_chain(
     let (mut lineage, mut effect) = Lineage::start(below, floor, local);
     let mut newest_first: Vec<(Epoch, Vec<PlannedFile>)> = Vec::new();
     let mut starts_from_local = false;
+    // What is missing may have been retired while it was looked for: the core says whether it counts.
+    let mut broken = None;
+    let mut or_broken = |error: RestoreError| match error {
+        error @ RestoreError::Bucket(_) => Err(error),
+        error => {
+            broken = Some(error);
+            Ok(LineageEvent::Broken)
+        }
+    };
     loop {
         let event = match effect {
-            LineageEffect::ReadOpeners(epochs) => {
-                let reads = epochs.iter().map(|epoch| read_opener(bucket, cell, *epoch));
-                LineageEvent::OpenersRead(futures::future::try_join_all(reads).await?)
+            LineageEffect::ReadMark => {
+                let mark = read_mark(bucket, cell).await?;
+                LineageEvent::MarkRead(mark.map(|(mark, _)| mark))
             }
-            LineageEffect::PlanEpoch(segment) => {
-                let plan = plan_segment(bucket, cell, segment).await?;
-                starts_from_local = plan.start == SegmentStart::Local;
-                newest_first.push((segment.epoch, plan.files));
-                LineageEvent::EpochPlanned { start: plan.start, end: plan.end }
+            LineageEffect::Forget => {
+                newest_first.clear();
+                LineageEvent::Forgotten
             }
+            LineageEffect::ReadOpeners(epochs) => match read_openers(bucket, cell, &epochs).await {
+                Ok(openers) => LineageEvent::OpenersRead(openers),
+                Err(error) => or_broken(error)?,
+            },
+            LineageEffect::PlanEpoch(segment) => match plan_segment(bucket, cell, segment).await {
+                Ok(plan) => {
+                    starts_from_local = plan.start == SegmentStart::Local;
+                    newest_first.push((segment.epoch, plan.files));
+                    LineageEvent::EpochPlanned { start: plan.start, end: plan.end }
+                }
+                Err(error) => or_broken(error)?,
+            },
+            LineageEffect::GiveUp => return Err(broken.expect("the core gives up what is broken")),
             LineageEffect::Finish(chain) => {
                 let epochs = u64::try_from(newest_first.len()).unwrap_or(u64::MAX);
                 let files: Vec<_> = newest_first
@@ -61,7 +89,9 @@ pub async fn find_chain(
                     files: epochs + u64::try_from(files.len()).unwrap_or(u64::MAX),
                     bytes: files.iter().map(|(_, file)| file.len).sum(),
                 };
-                return Ok(PlannedChain { files, end: chain.end, starts_from_local, size });
+                let mark = chain.mark.as_ref().map(LastMark::from).unwrap_or_default();
+                let Chain { segments: _, end, kept, mark: _ } = chain;
+                return Ok(PlannedChain { files, end, starts_from_local, kept, mark, size });
             }
             LineageEffect::Fail(source) => {
                 return Err(RestoreError::Lineage { cell: cell.clone(), source });
@@ -69,6 +99,24 @@ pub async fn find_chain(
         };
         effect = lineage.on(event);
     }
+}
+
+/// Reads openers, newest first, up to the first that is there: what is wrong with those before it is nobody's concern.
+async fn read_openers(
+    bucket: &Arc<dyn Bucket>,
+    cell: &CellName,
+    epochs: &[Epoch],
+) -> Result<Vec<(Epoch, Option<OpenerView>)>, RestoreError> {
+    let reads = epochs.iter().map(|epoch| read_opener(bucket, cell, *epoch));
+    let mut openers = Vec::with_capacity(epochs.len());
+    for read in futures::future::join_all(reads).await {
+        let (epoch, opener) = read?;
+        openers.push((epoch, opener));
+        if opener.is_some() {
+            break;
+        }
+    }
+    Ok(openers)
 }
 
 async fn read_opener(
@@ -101,12 +149,18 @@ async fn plan_segment(
     segment: Segment,
 ) -> Result<SegmentPlan, RestoreError> {
     let listing = EpochListing { bucket, cell, epoch: segment.epoch };
-    if let Some(local) = segment.local {
+    // Behind the snapshot that restores begin with a local file leads nowhere: what follows it may be gone.
+    let local = segment.local.filter(|local| segment.snapshot.is_none_or(|at| at.txid <= *local));
+    if let Some(local) = local {
         // The local file counts only where the chain really has its position.
         let mut files = list_level_zero(listing, local).await?;
         let is_listed = files.iter().any(|file| file.min <= local);
-        let on_chain =
-            is_listed || local == segment.after || head_level_zero(listing, local, None).await?.is_some();
+        // A file that ends there may be retired for a snapshot that stands at the same place.
+        let is_snapshot = segment.snapshot.is_some_and(|at| at.txid == local);
+        let on_chain = is_listed
+            || is_snapshot
+            || local == segment.after
+            || head_level_zero(listing, local, None).await?.is_some();
         if on_chain {
             files.retain(|file| file.max > local);
             let plan = plan_to_end(listing, files, local, segment).await?;
@@ -130,9 +184,33 @@ async fn plan_segment(
     };
     files.extend(snapshots);
     files.extend(ones);
+    if let Some(start) = segment.snapshot {
+        with_start(&mut files, start);
+    }
     let (files, end, from_snapshot) = plan_to_end(listing, files, segment.after, segment).await?;
-    let start = if from_snapshot { SegmentStart::Snapshot } else { SegmentStart::Base };
+    let start = match files.first() {
+        Some(first) if from_snapshot => {
+            let is_snapshot = first.level == Level::Snapshot.number();
+            SegmentStart::Snapshot(is_snapshot.then_some((first.max, first.len)))
+        }
+        _ => SegmentStart::Base,
+    };
     Ok(SegmentPlan { files, start, end })
+}
+
+/// What is left of an epoch's files where restores begin with this snapshot: it is there whatever the listing says, and what
+/// ends before it may be listed and gone.
+fn with_start(files: &mut Vec<PlannedFile>, start: SnapshotAt) {
+    let is_start = |file: &PlannedFile| file.level == Level::Snapshot.number() && file.max == start.txid;
+    files.retain(|file| file.max > start.txid || is_start(file));
+    if !files.iter().any(is_start) {
+        files.push(PlannedFile {
+            level: Level::Snapshot.number(),
+            min: Txid::new(1),
+            max: start.txid,
+            len: start.len,
+        });
+    }
 }
 
 /// Plans, fills in by direct reads what a stale listing left out, and confirms the end.

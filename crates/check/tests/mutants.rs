@@ -88,7 +88,13 @@ fn explore_with(mutant: Mutant) -> Option<Findings> {
         | Mutant::RunWhatWasDeleted
         | Mutant::SkipOverdueAlarm
         | Mutant::GiveBelowShare
-        | Mutant::RebalanceAtOnce => return None,
+        | Mutant::RebalanceAtOnce
+        | Mutant::RetireAboveSnapshot
+        | Mutant::RetirePredecessors
+        | Mutant::RetireWithoutMark
+        | Mutant::RetireWithoutOwner
+        | Mutant::IgnoreRetired
+        | Mutant::TrustFirstMark => return None,
     };
     Some(findings)
 }
@@ -137,6 +143,12 @@ macro_rules! mutants {
                 Mutant::SkipOverdueAlarm,
                 Mutant::GiveBelowShare,
                 Mutant::RebalanceAtOnce,
+                Mutant::RetireAboveSnapshot,
+                Mutant::RetirePredecessors,
+                Mutant::RetireWithoutMark,
+                Mutant::RetireWithoutOwner,
+                Mutant::IgnoreRetired,
+                Mutant::TrustFirstMark,
             ];
             let mut known: Vec<Mutant> = TESTED.iter().chain(OF_NO_MODEL).copied().collect();
             known.sort_by_key(|mutant| *mutant as u32);

@@ -63,6 +63,11 @@ pub enum CompactionEvent {
         /// The database's length in bytes.
         database_len: u64,
     },
+    /// What a restore would read was looked up: the chain may be longer or shorter than was known.
+    ChainSeen {
+        /// All of it.
+        chain: ChainSize,
+    },
     /// The work asked for is done.
     Done {
         /// Length of the file that was made, in bytes.
@@ -138,6 +143,18 @@ impl Compaction {
         self.chain
     }
 
+    /// Whether work is under way.
+    #[must_use]
+    pub const fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Whether a snapshot is being made.
+    #[must_use]
+    pub const fn is_snapshotting(&self) -> bool {
+        matches!(self.running, Some(CompactionWork::Snapshot { .. }))
+    }
+
     /// Takes an event and says what to start, if anything. `now` is monotonic.
     pub fn on(&mut self, event: CompactionEvent, now: Millis) -> Option<CompactionWork> {
         match event {
@@ -147,6 +164,10 @@ impl Compaction {
                     self.remember(Object { max: txid, files: 1, bytes: len });
                 }
                 self.database_len = database_len;
+            }
+            CompactionEvent::ChainSeen { chain } => {
+                let ChainSize { files, bytes } = self.level_zero();
+                self.chain = ChainSize { files: chain.files.max(files), bytes: chain.bytes.max(bytes) };
             }
             CompactionEvent::Done { len, max } => self.on_done(len, max),
             CompactionEvent::Failed => {
@@ -336,6 +357,22 @@ mod tests {
             work = compaction.on(CompactionEvent::Done { len: 500, max }, Millis::ZERO);
         }
         assert!(matches!(work, Some(CompactionWork::Snapshot { .. })), "many level-1 files: {work:?}");
+    }
+
+    #[test]
+    fn a_chain_that_turns_out_to_be_long_is_cut_by_the_next_write() {
+        let mut compaction =
+            Compaction::new(CompactionTriggers::default(), Txid::new(900), ChainSize::default());
+        let chain = ChainSize { files: 200, bytes: 1 << 20 };
+        assert_eq!(
+            compaction.on(CompactionEvent::ChainSeen { chain }, Millis::ZERO),
+            None,
+            "nothing is written"
+        );
+        assert_eq!(
+            upload(&mut compaction, 901, 10, 1 << 20),
+            Some(CompactionWork::Snapshot { at: Txid::new(901) })
+        );
     }
 
     #[test]

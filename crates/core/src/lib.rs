@@ -25,6 +25,7 @@ pub mod placement;
 pub mod probe;
 pub mod rebalance;
 pub mod recovery;
+pub mod retire;
 pub mod routing;
 pub mod shedding;
 pub mod store;

@@ -103,10 +103,22 @@ pub enum Mutant {
     GiveBelowShare,
     /// Cells begin to move however little nodes are off their shares.
     RebalanceAtOnce,
+    /// Files right above the snapshot that restores begin with are deleted, too.
+    RetireAboveSnapshot,
+    /// Predecessors are deleted before the epoch has a snapshot of its own.
+    RetirePredecessors,
+    /// History is deleted without a mark that restores could see.
+    RetireWithoutMark,
+    /// An owner that was paused retires history without a look whether it still is the owner.
+    RetireWithoutOwner,
+    /// A restore does not look at what is retired.
+    IgnoreRetired,
+    /// A restore does not look again at what is retired once it has planned.
+    TrustFirstMark,
 }
 
 /// Every mutant.
-pub const ALL: [Mutant; 49] = [
+pub const ALL: [Mutant; 55] = [
     Mutant::SkipClaimGuard,
     Mutant::TakeOverLiveLease,
     Mutant::ReuseEpochOnWake,
@@ -156,6 +168,12 @@ pub const ALL: [Mutant; 49] = [
     Mutant::SkipOverdueAlarm,
     Mutant::GiveBelowShare,
     Mutant::RebalanceAtOnce,
+    Mutant::RetireAboveSnapshot,
+    Mutant::RetirePredecessors,
+    Mutant::RetireWithoutMark,
+    Mutant::RetireWithoutOwner,
+    Mutant::IgnoreRetired,
+    Mutant::TrustFirstMark,
 ];
 
 #[cfg(feature = "mutants")]

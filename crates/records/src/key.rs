@@ -84,6 +84,8 @@ pub enum Key {
         /// Last transaction.
         max: Txid,
     },
+    /// `cells/<cell>/ltx/retired.json`: what of the cell's history no restore reads any more.
+    Retired(CellName),
     /// `wake/format.json`: the format of the alarm index, and its shards.
     WakeFormat,
     /// `wake/waker-<shard>.json`: which waker looks after this part of the alarm index. Advisory.
@@ -131,6 +133,7 @@ impl fmt::Display for Key {
             Self::Ltx { cell, epoch, level, min, max } => {
                 write!(f, "{}{}-{}.ltx", level_prefix(cell, *epoch, *level), min.to_hex(), max.to_hex())
             }
+            Self::Retired(cell) => write!(f, "{}ltx/retired.json", cell_prefix(cell)),
             Self::WakeFormat => f.write_str("wake/format.json"),
             Self::WakerLease(shard) => write!(f, "{WAKER_LEASES_PREFIX}{shard:04x}.json"),
             Self::WakeEntry { minute, cell, id } => {
@@ -258,6 +261,9 @@ impl Key {
                 Some(Self::Bundle(node, session, first))
             }
             ["cells", cell, "own.json"] => Some(Self::Owner(CellName::from_key_segment(cell).ok()?)),
+            ["cells", cell, "ltx", "retired.json"] => {
+                Some(Self::Retired(CellName::from_key_segment(cell).ok()?))
+            }
             ["cells", cell, "ltx", epoch, "opener.json"] => {
                 Some(Self::Opener(CellName::from_key_segment(cell).ok()?, read_epoch(epoch)?))
             }
@@ -312,6 +318,7 @@ mod tests {
             Key::WakeRetired(CellName::parse("db:x.json").expect("valid")),
             Key::Owner(cell.clone()),
             Key::Opener(cell.clone(), Epoch::new(7)),
+            Key::Retired(cell.clone()),
             Key::Ltx {
                 cell,
                 epoch: Epoch::new(7),

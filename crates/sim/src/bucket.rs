@@ -10,6 +10,7 @@ use holdfast_core::lease::LeaseRecord;
 use holdfast_core::lineage::OpenerView;
 use holdfast_core::log_record::LogRecord;
 use holdfast_core::ownership::{OwnerView, Protocol};
+use holdfast_core::retire::Mark as RetireMark;
 use holdfast_core::store::Guard;
 use holdfast_types::{Epoch, FollowerName, LogOffset, NodeName, SessionId, Txid, WriteId};
 
@@ -53,6 +54,8 @@ pub enum Key {
     Opener(Cell, Epoch),
     /// A file of an epoch.
     File(Cell, Epoch, Level, Txid, Txid),
+    /// What is retired of a cell's history.
+    Retired(Cell),
     /// A wake entry.
     WakeEntry(Cell, EntryName),
     /// What is obsolete of a cell's wake entries.
@@ -80,6 +83,8 @@ pub enum Body {
     Transactions(Rc<[(Txid, Vec<OpId>)]>),
     /// All operations up to a snapshot's transaction, in order.
     Snapshot(Rc<[OpId]>),
+    /// What is retired of a cell's history.
+    Retired(RetireMark),
     /// A wake entry: its name says it all.
     WakeEntry,
     /// What is obsolete of a cell's wake entries.
@@ -100,6 +105,7 @@ impl Body {
             | Self::Opener(_)
             | Self::Transactions(_)
             | Self::Snapshot(_)
+            | Self::Retired(_)
             | Self::WakeEntry
             | Self::WakeRetired(_) => None,
         }
@@ -241,6 +247,13 @@ impl Bucket {
                 (Reply::Done, None)
             }
         }
+    }
+
+    /// The names of an epoch's files, all of them; for checkers, never for nodes.
+    #[must_use]
+    pub fn listing(&self, cell: Cell, epoch: Epoch) -> Vec<Key> {
+        let is_of = |key: &&Key| matches!(key, Key::File(of, at, ..) if *of == cell && *at == epoch);
+        self.objects.keys().filter(is_of).cloned().collect()
     }
 
     fn all(&self, is_asked: impl Fn(&Key) -> bool) -> Reply {

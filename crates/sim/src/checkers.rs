@@ -14,6 +14,7 @@ pub mod purge;
 pub mod recovery;
 pub mod release;
 pub mod relief;
+pub mod retirement;
 pub mod seal;
 pub mod slowness;
 pub mod takeover;
@@ -30,6 +31,7 @@ use purge::PurgeChecker;
 use recovery::{ClaimChecker, CoverageChecker, LossChecker};
 use release::ReleaseChecker;
 use relief::ReliefChecker;
+use retirement::RetirementChecker;
 use seal::SealChecker;
 use slowness::SlownessChecker;
 use takeover::TakeoverChecker;
@@ -57,6 +59,8 @@ pub struct Checkers {
     pub seal: SealChecker,
     /// INV-LOG-3.
     pub release: ReleaseChecker,
+    /// INV-GC-1.
+    pub retirement: RetirementChecker,
     /// INV-REC-1.
     pub claim: ClaimChecker,
     /// INV-REC-2.

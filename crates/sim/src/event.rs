@@ -96,6 +96,8 @@ pub enum Timer {
     LogRound,
     /// Dead sessions are looked for.
     Sweep,
+    /// A cell's history is to be looked after.
+    Retire(Cell, Stay),
     /// A cell's alarm wants to know the time.
     Alarm(Cell, Stay),
     /// A run of an alarm has its turn.

@@ -16,6 +16,7 @@ mod purging;
 mod recovering;
 mod residency;
 mod restore;
+mod retiring;
 mod serving;
 mod settle;
 
@@ -28,6 +29,7 @@ use holdfast_types::{AlarmId, Incarnation, Millis, NodeName, Position, SessionId
 
 pub(crate) use leaving::Closing;
 pub(crate) use log::LogShell;
+pub(crate) use plan::{EpochPlan, Listed};
 pub(crate) use recovering::{Asking, Recovering, RecoveryStep};
 pub(crate) use residency::Residency;
 pub(crate) use settle::Settle;
@@ -105,6 +107,8 @@ pub(crate) enum Step {
     PurgeList,
     /// The deletion of some of it.
     PurgeDelete,
+    /// A step of the retirement of history.
+    Retire,
     /// The write of an alarm's wake entry.
     PutEntry(AlarmId),
     /// The read of the retired record.
@@ -299,6 +303,7 @@ impl World {
             Step::ProofOwner => self.on_proof_reply(index, cell, slot, reply),
             Step::Compaction(max) => self.on_compaction_reply(index, cell, slot, max, &reply),
             Step::ReleaseOwner => self.on_release_reply(index, cell, slot, reply),
+            Step::Retire => self.on_retire_reply(index, cell, slot, reply),
             Step::PurgeList | Step::PurgeDelete => self.on_purge_reply(index, cell, slot, reply),
             Step::PutEntry(_) | Step::ReadRetired | Step::WriteRetired | Step::DeleteEntries => {
                 let stay = slot.stay;
@@ -320,6 +325,7 @@ impl World {
                 let Some(slot) = self.take_slot(index, cell, stay) else { return Ok(()) };
                 self.on_output_deadline(index, cell, slot)
             }
+            Timer::Retire(cell, stay) => self.on_retire_timer(index, cell, stay),
             Timer::Alarm(cell, stay) => self.alarm_event(index, cell, stay, AlarmEvent::Tick),
             Timer::AlarmRun(cell, stay, armed) => self.run_alarm(index, cell, stay, &armed),
             Timer::AlarmEnd(cell, stay, id) => self.on_alarm_end(index, cell, stay, id),

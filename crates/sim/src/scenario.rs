@@ -40,6 +40,9 @@ pub enum Scenario {
     Purges,
     /// All of it at once, clocks within bounds.
     Everything,
+    /// History is retired at once and swept at once, by owners that are superseded meanwhile, while restores plan slowly from
+    /// old listings.
+    Retirement,
     /// Alarms are set, deleted and run while owners die, cells move, and writes of the alarm index are lost or late.
     Alarms,
     /// Followers, and no faults but broken links.
@@ -86,7 +89,7 @@ pub enum Scenario {
 }
 
 /// Every scenario.
-pub const ALL: [Scenario; 33] = [
+pub const ALL: [Scenario; 34] = [
     Scenario::Calm,
     Scenario::Crashes,
     Scenario::Pauses,
@@ -100,6 +103,7 @@ pub const ALL: [Scenario; 33] = [
     Scenario::SameName,
     Scenario::Purges,
     Scenario::Everything,
+    Scenario::Retirement,
     Scenario::Alarms,
     Scenario::EnsembleBasics,
     Scenario::FollowerCrashes,
@@ -241,6 +245,8 @@ pub struct Plan {
     pub has_adversary: bool,
     /// Whether clients set alarms.
     pub has_alarms: bool,
+    /// Whether history is mostly retired at once and swept at once.
+    pub retires_at_once: bool,
 }
 
 /// An fsync of a disk that stalls takes at least a second...
@@ -281,6 +287,7 @@ impl Plan {
             declares_loss: false,
             has_adversary: false,
             has_alarms: false,
+            retires_at_once: false,
         };
         plan.weather.list_stale_ms_max = 3_000;
         if scenario >= Scenario::EnsembleBasics {

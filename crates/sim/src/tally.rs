@@ -27,6 +27,10 @@ pub struct Tally {
     pub entries_deleted: u64,
     /// Cells that a node opened because another told it that it had given them up.
     pub adopted: u64,
+    /// Objects of histories that owners asked to have deleted.
+    pub retired: u64,
+    /// Marks that were swept.
+    pub swept: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -44,6 +48,8 @@ impl std::ops::AddAssign for Tally {
             alarm_runs,
             entries_deleted,
             adopted,
+            retired,
+            swept,
         } = other;
         self.ensembles += ensembles;
         self.proofs += proofs;
@@ -57,6 +63,8 @@ impl std::ops::AddAssign for Tally {
         self.alarm_runs += alarm_runs;
         self.entries_deleted += entries_deleted;
         self.adopted += adopted;
+        self.retired += retired;
+        self.swept += swept;
     }
 }
 
@@ -75,12 +83,15 @@ impl std::fmt::Display for Tally {
             alarm_runs,
             entries_deleted,
             adopted,
+            retired,
+            swept,
         } = self;
         write!(
             f,
             "{ensembles} ensembles, {proofs} proofs, {asked_anew} members asked anew, {slow} slow, {replaced} replaced, {recovered} recoveries, \
              {relieved} recoverers relieved, {declared} losses declared, {bundled} bundles, {alarm_runs} runs of alarms, {entries_deleted} wake entries deleted, \
-             {adopted} cells adopted"
+             {adopted} cells adopted, \
+             {retired} objects retired, {swept} marks swept"
         )
     }
 }

@@ -261,11 +261,15 @@ impl World {
     fn on_apply(&mut self, id: CallId) -> Result<(), Violation> {
         let operation = self.calls[&id].operation.clone();
         let stale = self.rng.below(self.weather.list_stale_ms_max + 1);
+        if let Operation::Delete(keys) = &operation {
+            self.checkers.retirement.before_deletion(&self.bucket, keys);
+        }
         let (reply, change) = self.bucket.apply(&operation, self.now, stale);
         self.trace.line(self.now, format_args!("store applies {}: {reply:?}", id.0));
         self.calls.get_mut(&id).expect("the call is known").reply = Some(reply);
         if let Operation::Delete(keys) = &operation {
             self.observe_deleted(keys)?;
+            self.checkers.retirement.after_deletion(&self.bucket)?;
         }
         change.map_or(Ok(()), |change| self.observe(&change))
     }

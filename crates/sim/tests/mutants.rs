@@ -59,6 +59,9 @@ fn scenarios(mutant: Mutant) -> &'static [Scenario] {
         | Mutant::SkipOverdueAlarm => &[Scenario::Alarms, Scenario::EnsembleAlarms],
         // A world of its own shows these.
         Mutant::GiveBelowShare | Mutant::RebalanceAtOnce => &[],
+        Mutant::RetireAboveSnapshot | Mutant::RetirePredecessors => &[Scenario::Drains],
+        Mutant::RetireWithoutMark | Mutant::IgnoreRetired => &[Scenario::Crashes, Scenario::Drains],
+        Mutant::RetireWithoutOwner | Mutant::TrustFirstMark => &[Scenario::Retirement],
     }
 }
 
@@ -151,4 +154,10 @@ mutants! {
     an_overdue_alarm_that_is_skipped_is_found: SkipOverdueAlarm,
     a_gift_of_what_is_not_above_the_share_is_found: GiveBelowShare,
     a_move_without_need_is_found: RebalanceAtOnce,
+    files_retired_above_the_snapshot_are_found: RetireAboveSnapshot,
+    predecessors_retired_too_early_are_found: RetirePredecessors,
+    history_retired_without_a_mark_is_found: RetireWithoutMark,
+    history_retired_by_a_superseded_owner_is_found: RetireWithoutOwner,
+    a_restore_that_ignores_what_is_retired_is_found: IgnoreRetired,
+    a_restore_that_looks_at_the_mark_only_once_is_found: TrustFirstMark,
 }

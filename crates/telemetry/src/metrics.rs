@@ -2,6 +2,7 @@
 //! recording is an atomic addition.
 
 mod alarms;
+mod files;
 mod paged;
 
 use std::time::Duration;
@@ -84,6 +85,7 @@ pub struct Metrics {
     cells_owned: BoundUpDownCounter<i64>,
     cells_resident: BoundUpDownCounter<i64>,
     compactions: Counters2<CompactionKind, Outcome>,
+    files: files::FileMetrics,
     follower_fsync: BoundHistogram<f64>,
     follower_batch_entries: BoundHistogram<f64>,
     follower_written: BoundCounter<u64>,
@@ -161,6 +163,7 @@ impl Metrics {
             cells_owned: level(&names::CELLS_OWNED),
             cells_resident: level(&names::CELLS_RESIDENT),
             compactions: Counters2::new(meter, &names::COMPACTIONS),
+            files: files::FileMetrics::new(meter),
             follower_fsync: spread(&names::FOLLOWER_FSYNC),
             follower_batch_entries: spread(&names::FOLLOWER_BATCH_ENTRIES),
             follower_written: one(&names::FOLLOWER_WRITTEN),

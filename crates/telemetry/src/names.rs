@@ -199,6 +199,20 @@ metrics! {
         "Bytes of LTX that recoveries brought from followers into the bucket.";
     COMPACTIONS: Kind::Counter, "holdfast.cellnode.compactions.count", "{compaction}", ["kind", "outcome"],
         "Level-1 compactions and level-9 snapshots.";
+    LOCAL_FILES_BYTES: Kind::UpDown, "holdfast.cellnode.local_files.bytes", "By", [],
+        "Disk taken by the files of cells that are not in memory; bounded by `--local-files-max`.";
+    LOCAL_FILES_REMOVED: Kind::Counter, "holdfast.cellnode.local_files.removed.cells.count", "{cell}", [],
+        "Cells whose files were removed to keep to that bound; the next request of one restores it from the bucket.";
+    LOCAL_FILES_REMOVED_BYTES: Kind::Counter, "holdfast.cellnode.local_files.removed.bytes", "By", [],
+        "Bytes of those files.";
+    RETIRED_OBJECTS: Kind::Counter, "holdfast.cellnode.retired.objects.count", "{object}", [],
+        "Objects of cells' histories that were deleted because no restore reads them any more.";
+    RETIRED_BYTES: Kind::Counter, "holdfast.cellnode.retired.bytes", "By", [],
+        "Bytes of those objects.";
+    RETIREMENT_FAILURES: Kind::Counter, "holdfast.cellnode.retired.failures.count", "{failure}", [],
+        "Looks at a cell's history that failed; they are repeated after 30 s to 8 minutes.";
+    RETIREMENTS_WAITING: Kind::UpDown, "holdfast.cellnode.retired.waiting.cells.count", "{cell}", [],
+        "Resident cells whose history is to be looked after, those that wait for `--history-retention` included.";
     FOLLOWER_FSYNC: Kind::Histogram(WAIT_SECONDS), "holdfast.follower.fsync.duration.seconds", "s", [],
         "One fsync of the journal: one batch, whatever the number of sessions.";
     FOLLOWER_BATCH_ENTRIES: Kind::Histogram(BATCH_ENTRIES), "holdfast.follower.batch.entries.count", "{entry}", [],

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use holdfast_bucket::{BucketArgs, Buckets, Version};
 use holdfast_cellnode::{OwnerReadError, Owners};
 use holdfast_core::ownership::{ClaimOutcome, Claimant, Intent, Previous, Protocol};
-use holdfast_records::cell_prefix;
+use holdfast_records::{Key, cell_prefix};
 use holdfast_rpc::{Access, CallError, CellCall, CellClient, NodeCallError, PROTOCOL, Peer, whole_body};
 use holdfast_types::{CellName, Epoch, NodeName, SessionId};
 
@@ -227,6 +227,8 @@ async fn delete_objects(buckets: &Buckets, cell: &CellName, purged: Epoch) -> Re
     loop {
         let page = buckets.bulk.list(&prefix, after.as_deref(), PAGE).await?;
         let keys = page.objects.into_iter().map(|object| object.key);
+        // The mark says nothing about what is above the floor, and may be of an owner that came after the purge.
+        let keys = keys.filter(|key| !matches!(Key::parse(key), Ok(Key::Retired(_))));
         let keys: Vec<String> = keys.filter(|key| !is_later(key, &prefix, purged)).collect();
         if !keys.is_empty() {
             buckets.bulk.delete_many(&keys).await.context("some objects are left; run this again")?;
@@ -263,7 +265,12 @@ mod tests {
         let key = |epoch: u64, file: &str| format!("cells/db:a/ltx/e{epoch:016x}/{file}");
         let old =
             [key(1, "opener.json"), key(9, "0/1-1.ltx"), key(16, "opener.json"), "cells/db:a/ltx/x".into()];
-        let new = [key(17, "opener.json"), key(17, "0/1-1.ltx"), key(0x1_0000, "opener.json")];
+        let new = [
+            key(17, "opener.json"),
+            key(17, "0/1-1.ltx"),
+            key(0x1_0000, "opener.json"),
+            "cells/db:a/ltx/retired.json".into(),
+        ];
         let others = ["cells/db:a/own.json".to_owned(), "cells/db:ab/ltx/e1".to_owned()];
         for key in old.iter().chain(&new).chain(&others) {
             bucket.put(key, Bytes::new()).await.unwrap();

@@ -108,7 +108,7 @@ fn aside(file: &Path) -> Result<tempfile::NamedTempFile> {
 }
 
 async fn restore_to(buckets: &Buckets, cell: &CellName, owner: &OwnerView, path: &Path) -> Result<Restored> {
-    let job = RestoreJob {
+    let mut job = RestoreJob {
         cell: cell.clone(),
         below: owner.epoch.next(),
         floor: owner.floor,
@@ -121,6 +121,12 @@ async fn restore_to(buckets: &Buckets, cell: &CellName, owner: &OwnerView, path:
             Err(error) if error.is_transient() && attempt < ATTEMPTS => {
                 tracing::warn!(%error, attempt, "the restore failed; trying again");
                 tokio::time::sleep(std::time::Duration::from_millis(250 << attempt)).await;
+                attempt += 1;
+            }
+            // The cell has another owner meanwhile, who has retired what was looked for.
+            Err(error) if error.is_superseded() && attempt < ATTEMPTS => {
+                let owner = owner_of(buckets, cell).await?;
+                (job.below, job.floor) = (owner.epoch.next(), owner.floor);
                 attempt += 1;
             }
             result => return Ok(result?),

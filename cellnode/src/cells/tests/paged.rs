@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::support::{Bench, PATIENCE};
 use crate::config::Config;
 use crate::restore::{RestoreJob, restore};
+use crate::retire::look_after;
 use crate::runtime::BuiltIn;
 
 const SUMS: &str = "SELECT count(*), sum(a), sum(length(b)) FROM t";
@@ -302,4 +303,31 @@ async fn small_chains_are_restored_whole_and_nothing_of_them_is_read_twice() {
     assert_eq!(bench.sql(SUMS).await, sums);
     assert!(bench.resident().paged.is_none() && bench.chain_bytes().await < 64 << 20);
     assert_eq!(bench.bucket().count(Operation::GetRange, ".ltx"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn history_is_retired_only_once_the_file_is_whole() {
+    let bench = bench().await;
+    bench.write().await;
+    let sums = bench.sql(SUMS).await;
+    bench.leave().await;
+    // An epoch that writes nothing, and is in nobody's chain.
+    assert_eq!(bench.sql("SELECT 1").await, json!([[1]]));
+    bench.leave().await;
+    let held = bench.hold_fill();
+    assert_eq!(bench.sql("SELECT count(*) FROM t WHERE a = 1").await, json!([[1]]));
+    let resident = bench.resident();
+    assert!(resident.is_history_held());
+    let before = bench.history().await;
+    look_after(&bench.node, &resident).await;
+    assert_eq!(bench.mark().await, None, "objects are still read");
+    held.release();
+    bench.until_whole().await;
+    look_after(&bench.node, &resident).await;
+    assert_eq!(bench.mark().await.map(|mark| (mark.by.get(), mark.swept)), Some((3, true)));
+    let after = bench.history().await;
+    let gone: Vec<_> = before.iter().filter(|key| !after.contains(key)).collect();
+    assert_eq!(gone, ["cells/db:large/ltx/e0000000000000002/opener.json"]);
+    bench.leave().await;
+    assert_eq!(bench.sql(SUMS).await, sums);
 }

@@ -19,7 +19,9 @@ impl Bench {
 async fn a_cell_that_sleeps_stays_owned_and_wakes_without_a_look_at_its_objects() {
     let bench = Bench::new().await;
     assert_eq!(bench.call("/insert").await.unwrap().text().await, "1 rows");
+    assert_eq!(bench.node.local_files.bytes(), 0, "files of a cell in memory are not in the book");
     bench.sleep().await;
+    assert!(bench.node.local_files.bytes() > 0);
     assert_eq!(bench.owner().await, (OwnerState::Owned, Epoch::new(1)));
     for (epoch, rows) in [(2, "2 rows"), (3, "3 rows")] {
         let before = bench.looks();

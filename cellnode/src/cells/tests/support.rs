@@ -100,6 +100,8 @@ impl Bench {
             proof_timeout: PATIENCE,
             // What sleeps, sleeps because a test says so.
             idle_after: Duration::ZERO,
+            // History is retired when a test says so.
+            history_retention: Duration::ZERO,
             ..Config::embedded(args, name, dir.path().join("data"))
         };
         change(&mut config);
@@ -345,6 +347,7 @@ fn parts(node: &Arc<Node>) -> crate::cells::ResidentParts {
         restored: (None, holdfast_types::Txid::ZERO),
         chain: holdfast_core::compaction::ChainSize::default(),
         paged: None,
+        mark: holdfast_core::retire::LastMark::default(),
     }
 }
 

@@ -4,6 +4,7 @@ use holdfast_core::compaction::ChainSize;
 use holdfast_core::gate::GateEvent;
 use holdfast_core::lineage::OpenerView;
 use holdfast_core::ownership::OwnerView;
+use holdfast_core::retire::Kept;
 use holdfast_types::Position;
 
 use super::{Closing, Phase, Purpose, Residency, Slot, Step};
@@ -25,6 +26,7 @@ pub(crate) struct Opening {
     base: Option<Position>,
     state: Vec<OpId>,
     files: usize,
+    kept: Option<Kept>,
     failures: u32,
 }
 
@@ -34,9 +36,9 @@ impl World {
         index: usize,
         (cell, mut slot): (Cell, Slot),
         (owner, version): (OwnerView, u64),
-        (base, state, files): (Option<Position>, Vec<OpId>, usize),
+        (base, state, files, kept): (Option<Position>, Vec<OpId>, usize, Option<Kept>),
     ) -> Result<(), Violation> {
-        slot.phase = Phase::Opening(Opening { owner, version, base, state, files, failures: 0 });
+        slot.phase = Phase::Opening(Opening { owner, version, base, state, files, kept, failures: 0 });
         self.put_opener(index, cell, slot, 0)
     }
 
@@ -70,15 +72,19 @@ impl World {
             return self.drop_slot(index, slot, &Outcome::Refused);
         }
         let Phase::Opening(opening) = slot.phase else { unreachable!("checked") };
-        let Opening { owner, version, base, state, files, .. } = opening;
+        let Opening { owner, version, base, state, files, kept, .. } = opening;
         let chain = ChainSize { files: u64::try_from(files).expect("few files"), bytes: 0 };
-        let residency = Residency::new(owner, version, base, (state, chain), self.plan.pace_ms);
+        let mut residency = Residency::new(owner, version, base, (state, chain), self.plan.pace_ms);
+        residency.kept = kept;
         let queue = slot.queue;
         let stay = slot.stay;
         let slot = Slot { stay, phase: Phase::Serving(Box::new(residency)), queue: Vec::new() };
         let rounds = self.log_of(index).map_or(0, |log| log.rounds());
         self.gate_event(index, cell, slot, GateEvent::PaceChanged { rounds })?;
         self.start_alarm(index, cell, stay)?;
+        if self.rng.chance(500) {
+            self.retire_soon(index, cell, stay);
+        }
         for request in queue {
             // One event at a time; the cell may be gone after any of them.
             match self.take_slot(index, cell, stay) {

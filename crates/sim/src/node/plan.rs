@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use holdfast_core::lineage::{Segment, SegmentStart};
 use holdfast_core::pieces::pieces_holding;
+use holdfast_core::retire::SnapshotAt;
 use holdfast_types::{Epoch, Txid};
 
 use super::LocalFile;
@@ -46,6 +47,16 @@ impl Listed {
         listed
     }
 
+    /// What is left where restores begin with this snapshot: it is there whatever the listing says.
+    pub(crate) fn starting_with(mut self, start: Option<SnapshotAt>) -> Self {
+        if let Some(SnapshotAt { txid, .. }) = start {
+            self.files.retain(|(_, max, _)| *max > txid);
+            self.snapshots = self.snapshots.split_off(&txid);
+            self.snapshots.insert(txid);
+        }
+        self
+    }
+
     /// The file that leads furthest from a position without reaching beyond the clip.
     pub(crate) fn furthest_from(&self, end: Txid, clip: Option<Txid>) -> Option<(Level, Txid, Txid)> {
         let leads =
@@ -77,11 +88,11 @@ impl EpochPlan {
         let local = segment.local.filter(|local| *local <= reached);
         let (start, end) = match (local, snapshot) {
             (Some(local), snapshot) if snapshot.is_none_or(|at| at <= local) => (SegmentStart::Local, local),
-            (_, Some(at)) => (SegmentStart::Snapshot, at),
+            (_, Some(at)) => (SegmentStart::Snapshot(Some((at, 0))), at),
             (_, None) => (SegmentStart::Base, segment.after),
         };
         let mut plan = Self { epoch: segment.epoch, after: segment.after, start, files: Vec::new(), end };
-        if start == SegmentStart::Snapshot {
+        if matches!(start, SegmentStart::Snapshot(_)) {
             plan.files.push(Key::File(cell, segment.epoch, Level::Snapshot, Txid::new(1), end));
         }
         plan

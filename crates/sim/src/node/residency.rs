@@ -6,9 +6,11 @@ use std::rc::Rc;
 use holdfast_core::compaction::{ChainSize, Compaction, CompactionTriggers};
 use holdfast_core::gate::{Gate, GateOwner, OutputId};
 use holdfast_core::ownership::OwnerView;
+use holdfast_core::retire::Kept;
 use holdfast_types::{Position, Txid};
 
 use super::alarm::CellAlarm;
+use super::retiring::Retiring;
 use super::{Closing, LocalFile};
 use crate::bucket::{Body, Cell, Key, Level, OpId};
 use crate::event::Request;
@@ -56,6 +58,12 @@ pub(crate) struct Residency {
     outputs_given: u64,
     pub(crate) closing: Option<Closing>,
     pub(crate) alarm: Option<CellAlarm>,
+    /// What restores read of the history, where it is known.
+    pub(crate) kept: Option<Kept>,
+    /// The epoch's newest snapshot.
+    pub(crate) snapshot: Option<Txid>,
+    /// A round of the retirement of history.
+    pub(crate) retiring: Option<Box<Retiring>>,
 }
 
 impl Residency {
@@ -84,6 +92,9 @@ impl Residency {
             outputs_given: 0,
             closing: None,
             alarm: None,
+            kept: None,
+            snapshot: None,
+            retiring: None,
         }
     }
 

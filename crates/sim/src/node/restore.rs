@@ -1,7 +1,10 @@
 //! A restore: the core's walk over the epochs, a plan of each epoch's files, and their application.
 
-use holdfast_core::lineage::{Chain, Lineage, LineageEffect, LineageEvent, OpenerView, Segment};
+use holdfast_core::lineage::{
+    Chain, Lineage, LineageEffect, LineageError, LineageEvent, OpenerView, Segment,
+};
 use holdfast_core::ownership::{OwnerView, Previous};
+use holdfast_core::retire::Kept;
 use holdfast_types::{Epoch, Position};
 
 use super::plan::{EpochPlan, Listed, keys_after};
@@ -15,6 +18,8 @@ const PATIENCE_MS: u64 = 2_500;
 /// Failed calls before an activation is given up.
 const FAILURES_MAX: u32 = 6;
 const RETRY_PAUSE_MS: u64 = 100;
+/// Plans made anew because a file had gone.
+const REPLANS_MAX: u32 = 6;
 
 /// A restore under way.
 #[derive(Debug)]
@@ -28,6 +33,9 @@ pub(crate) struct Restoring {
     step: RestoreStep,
     asked: (Operation, Step),
     failures: u32,
+    replans: u32,
+    /// What was missing.
+    missing: Option<Key>,
 }
 
 /// A database as it was found, and how many files it was found in.
@@ -35,10 +43,12 @@ struct Rebuilt {
     end: Option<Position>,
     state: Vec<OpId>,
     files: usize,
+    kept: Option<Kept>,
 }
 
 #[derive(Debug)]
 enum RestoreStep {
+    Mark,
     Openers { left: Vec<Epoch>, read: Vec<(Epoch, Option<OpenerView>)> },
     Listing(Segment),
     Tail { segment: Segment, listed: Listed, plan: EpochPlan },
@@ -60,7 +70,7 @@ impl World {
             && previous.is_whole(asleep.slept, position)
         {
             let files = usize::try_from(asleep.files).expect("few files");
-            let rebuilt = Rebuilt { end: position, state: local.state.clone(), files };
+            let rebuilt = Rebuilt { end: position, state: local.state.clone(), files, kept: None };
             return self.on_rebuilt(index, cell, slot, (owner, version), rebuilt);
         }
         let (lineage, effect) = Lineage::start(owner.epoch, owner.floor, position);
@@ -76,6 +86,8 @@ impl World {
             step,
             asked,
             failures: 0,
+            replans: 0,
+            missing: None,
         }));
         self.run_lineage_effect(index, cell, slot, effect)
     }
@@ -89,6 +101,19 @@ impl World {
     ) -> Result<(), Violation> {
         let Phase::Restoring(restoring) = &mut slot.phase else { unreachable!("a restore's effect") };
         match effect {
+            LineageEffect::ReadMark => {
+                restoring.step = RestoreStep::Mark;
+                restoring.asked = (Operation::Get(Key::Retired(cell)), Step::Opener);
+            }
+            LineageEffect::Forget => {
+                restoring.plans.clear();
+                let effect = restoring.lineage.on(LineageEvent::Forgotten);
+                return self.run_lineage_effect(index, cell, slot, effect);
+            }
+            LineageEffect::GiveUp => {
+                let missing = restoring.missing.take().expect("something was missing");
+                return self.on_missing(index, cell, slot, &missing);
+            }
             LineageEffect::ReadOpeners(mut left) => {
                 left.reverse();
                 let first = *left.last().expect("at least one opener is asked for");
@@ -106,6 +131,9 @@ impl World {
                 restoring.asked = (Operation::GetAll(files), Step::Files);
             }
             LineageEffect::Fail(error) => {
+                if matches!(error, LineageError::Moving) {
+                    return self.drop_slot(index, slot, &Outcome::Refused);
+                }
                 return self.on_no_chain(index, cell, slot, &error.to_string());
             }
         }
@@ -138,6 +166,14 @@ impl World {
         let placeholder = RestoreStep::Openers { left: Vec::new(), read: Vec::new() };
         let step = std::mem::replace(&mut restoring.step, placeholder);
         match (step, reply) {
+            (RestoreStep::Mark, Reply::Object(found)) => {
+                let mark = found.map(|(body, _)| match body {
+                    Body::Retired(mark) => mark,
+                    other => unreachable!("not a mark: {other:?}"),
+                });
+                let effect = restoring.lineage.on(LineageEvent::MarkRead(mark));
+                self.run_lineage_effect(index, cell, slot, effect)
+            }
             (RestoreStep::Openers { mut left, mut read }, Reply::Object(found)) => {
                 let opener = found.map(|(body, _)| match body {
                     Body::Opener(opener) => opener,
@@ -153,7 +189,7 @@ impl World {
                 self.run_lineage_effect(index, cell, slot, effect)
             }
             (RestoreStep::Listing(segment), Reply::Keys(keys)) => {
-                let listed = Listed::new(&keys);
+                let listed = Listed::new(&keys).starting_with(segment.snapshot);
                 let plan = EpochPlan::start(cell, &segment, &listed);
                 self.go_on_planning(index, cell, slot, (segment, listed, plan))
             }
@@ -167,8 +203,9 @@ impl World {
                     None if segment.clip.is_none() => self.on_planned(index, cell, slot, plan),
                     None => {
                         let txid = plan.end.next();
-                        let missing = Key::File(cell, segment.epoch, Level::Zero, txid, txid);
-                        self.on_missing(index, cell, slot, &missing)
+                        restoring.missing = Some(Key::File(cell, segment.epoch, Level::Zero, txid, txid));
+                        let effect = restoring.lineage.on(LineageEvent::Broken);
+                        self.run_lineage_effect(index, cell, slot, effect)
                     }
                 }
             }
@@ -221,11 +258,11 @@ impl World {
         &mut self,
         index: usize,
         cell: Cell,
-        slot: Slot,
+        mut slot: Slot,
         chain: &Chain,
         bodies: Vec<Option<Body>>,
     ) -> Result<(), Violation> {
-        let Phase::Restoring(restoring) = &slot.phase else { unreachable!("a restore's files") };
+        let Phase::Restoring(restoring) = &mut slot.phase else { unreachable!("a restore's files") };
         let planned: Vec<Epoch> = restoring.plans.iter().map(|plan| plan.epoch).collect();
         let in_chain: Vec<Epoch> = chain.segments.iter().map(|segment| segment.epoch).collect();
         assert_eq!(planned, in_chain, "what was planned is the chain");
@@ -234,12 +271,22 @@ impl World {
         for plan in &restoring.plans {
             let local = restoring.local.as_ref();
             if let Err(missing) = plan.apply(&mut state, local, &mut bodies) {
-                return self.on_missing(index, cell, slot, &missing);
+                if restoring.replans >= REPLANS_MAX {
+                    return self.on_missing(index, cell, slot, &missing);
+                }
+                // It was there when the plan was made: it is retired, and so is the plan.
+                restoring.replans += 1;
+                let (owner, local) = (&restoring.owner, restoring.local.as_ref());
+                let position = local.map(|local| local.position);
+                let (lineage, effect) = Lineage::start(owner.epoch, owner.floor, position);
+                (restoring.lineage, restoring.plans) = (lineage, Vec::new());
+                return self.run_lineage_effect(index, cell, slot, effect);
             }
         }
         let files = restoring.plans.iter().map(|plan| plan.files.len()).sum();
         let claimed = (restoring.owner.clone(), restoring.version);
-        self.on_rebuilt(index, cell, slot, claimed, Rebuilt { end: chain.end, state, files })
+        let kept = chain.kept.clone();
+        self.on_rebuilt(index, cell, slot, claimed, Rebuilt { end: chain.end, state, files, kept })
     }
 
     fn on_rebuilt(
@@ -248,13 +295,13 @@ impl World {
         cell: Cell,
         slot: Slot,
         (owner, version): (OwnerView, u64),
-        Rebuilt { end, state, files }: Rebuilt,
+        Rebuilt { end, state, files, kept }: Rebuilt,
     ) -> Result<(), Violation> {
         self.trace.line(self.now, format_args!("n{index} restored {cell:?} {end:?} {state:?}"));
         self.checkers.chain.on_restored(cell, end, &state)?;
         self.checkers.durability.on_restored(cell, owner.epoch, &state)?;
         self.checkers.purge.on_seen(cell, owner.epoch, &state)?;
-        self.open_epoch(index, (cell, slot), (owner, version), (end, state, files))
+        self.open_epoch(index, (cell, slot), (owner, version), (end, state, files, kept))
     }
 
     /// A file that must be there is not. Another may hold the same, which a stale listing did not name: then the next

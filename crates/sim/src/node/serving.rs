@@ -380,8 +380,16 @@ impl World {
             let event =
                 if is_done { CompactionEvent::Done { len: 200, max } } else { CompactionEvent::Failed };
             let now = self.nodes[index].clock.read(self.now).monotonic;
+            let is_snapshot = residency.compaction.is_snapshotting();
             let work = residency.compaction.on(event, now);
+            let stay = slot.stay;
+            if is_done && is_snapshot {
+                residency.snapshot = Some(max);
+            }
             self.start_compaction(index, cell, (slot.stay, residency), work)?;
+            if is_done && is_snapshot {
+                self.retire_soon(index, cell, stay);
+            }
         }
         self.put_slot(index, cell, slot);
         Ok(())

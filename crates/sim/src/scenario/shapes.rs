@@ -68,6 +68,26 @@ impl Plan {
                 self.fault_every_ms_max = 4_000;
             }
             Scenario::Everything => self.shape_everything(),
+            Scenario::Retirement => {
+                self.retires_at_once = true;
+                self.wall_off_ms_max = 30_000;
+                self.clocks_in_bounds = false;
+                self.cells = 1;
+                self.nodes = 3;
+                self.clients = 5;
+                self.strays = 500;
+                self.faults = vec![
+                    (Fault::ClockStep, 4),
+                    (Fault::Pause, 1),
+                    (Fault::Sleep, 1),
+                    (Fault::Release, 1),
+                    (Fault::Crash, 1),
+                ];
+                self.fault_every_ms_max = 1_200;
+                self.weather.request_lost = 60;
+                self.weather.slow = 15;
+                self.weather.list_stale_ms_max = 8_000;
+            }
             Scenario::EnsembleBasics => {
                 self.faults = vec![(Fault::BreakLinks, 2), (Fault::Sleep, 1)];
                 self.weather.list_stale_ms_max = 0;

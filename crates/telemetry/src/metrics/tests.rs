@@ -64,6 +64,11 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.log_eviction("slow");
     metrics.cells_resident_changed(1);
     metrics.compaction(CompactionKind::Snapshot, Outcome::Ok);
+    metrics.local_files_changed(4096);
+    metrics.local_files_removed(4096);
+    metrics.retired(3, 4096);
+    metrics.retirement_failed();
+    metrics.retirements_waiting_changed(1);
     metrics.follower_batch(3, 4096, elapsed);
     metrics.follower_retained_changed(10);
     metrics.follower_streams_changed(1);
