@@ -224,23 +224,23 @@ struct Written {
     db: String,
     acked: Vec<String>,
     failed: Vec<String>,
-    longest_gap: Duration,
+    /// From a request to its acknowledgement, another try included.
+    longest_wait: Duration,
 }
 
 async fn write_on(ordinary: Ordinary, db: String, pause: Duration, stop: Arc<AtomicBool>) -> Written {
-    let mut written = Written { db, acked: Vec::new(), failed: Vec::new(), longest_gap: Duration::ZERO };
-    let mut last = Instant::now();
+    let mut written = Written { db, acked: Vec::new(), failed: Vec::new(), longest_wait: Duration::ZERO };
     for number in 0_u64.. {
         if stop.load(Ordering::SeqCst) {
             break;
         }
         let id = number.to_string();
         let args = [json!(id)];
+        let began = Instant::now();
         match ordinary.query(&written.db, "INSERT INTO t (id, n) VALUES (?, 1)", &args).await {
             Outcome::Acked(..) => {
                 written.acked.push(id);
-                written.longest_gap = written.longest_gap.max(last.elapsed());
-                last = Instant::now();
+                written.longest_wait = written.longest_wait.max(began.elapsed());
             }
             Outcome::Refused(reason) | Outcome::Unknown(reason) => written.failed.push(reason),
         }
@@ -329,13 +329,13 @@ async fn roll(load: Load) {
     }
     let took = began.elapsed();
     stop.store(true, Ordering::SeqCst);
-    let (mut gaps, mut acked, mut failed) = (Vec::new(), 0, Vec::new());
+    let (mut waits, mut acked, mut failed) = (Vec::new(), 0, Vec::new());
     for writer in writers {
         let written = writer.await.unwrap();
         let found = ids(&client(), cluster.ingress(), &written.db).await.unwrap();
         assert_eq!(found, written.acked, "`{}`, failed: {:?}", written.db, written.failed);
         acked += written.acked.len();
-        gaps.push(written.longest_gap);
+        waits.push(written.longest_wait);
         failed.extend(written.failed.into_iter().map(|reason| format!("{}: {reason}", written.db)));
     }
     let mut closes = BTreeMap::<u16, usize>::new();
@@ -346,10 +346,10 @@ async fn roll(load: Load) {
         answered += heard;
         codes.into_iter().for_each(|code| *closes.entry(code).or_default() += 1);
     }
-    gaps.sort();
-    let of = |percent: usize| gaps[(gaps.len() * percent / 100).min(gaps.len() - 1)];
+    waits.sort();
+    let of = |percent: usize| waits[(waits.len() * percent / 100).min(waits.len() - 1)];
     println!(
-        "{} cells, restarted in {took:?}: {acked} writes acknowledged, {} tried again after 503, {} failed; longest gap of a cell: \
+        "{} cells, restarted in {took:?}: {acked} writes acknowledged, {} tried again after 503, {} failed; longest wait for a cell: \
          median {:?}, p99 {:?}, longest {:?}; {answered} answers on sockets, closed with {closes:?}",
         load.cells,
         ordinary.retried.load(Ordering::Relaxed),
