@@ -25,6 +25,7 @@ pub mod log_records;
 mod memory;
 mod node;
 mod node_log;
+mod open_files;
 mod owners;
 mod paged;
 mod patience;

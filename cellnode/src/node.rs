@@ -17,7 +17,6 @@ use tokio::sync::Semaphore;
 use crate::answers::Answers;
 use crate::authority::Authority;
 use crate::cells::{Cells, Workers};
-use crate::clock;
 use crate::config::Config;
 use crate::data_dir::DataDir;
 use crate::dormant::Dormant;
@@ -30,6 +29,7 @@ use crate::recovery::{Followers, Recoveries, RecoveryParts};
 use crate::replication::DueCells;
 use crate::retire::Retirements;
 use crate::runtime::Classes;
+use crate::{clock, open_files};
 
 /// Compactions and snapshots at once: each holds up to 32 MiB.
 const COMPACTIONS_MAX: usize = 2;
@@ -77,6 +77,8 @@ pub struct Node {
     pub(crate) paging: Arc<Paging>,
     /// Bounds the compactions at once.
     pub compactions: Semaphore,
+    /// Cells in memory at most: what the operator set, or what the process may open files for.
+    cells_max: usize,
     /// The memory of the process.
     pub(crate) memory: Memory,
     /// Who gets the cells that are given up.
@@ -147,6 +149,7 @@ impl Node {
         };
         Arc::new(Self {
             successors,
+            cells_max: cells_max(&config),
             memory: Memory::new(config.memory_max),
             log: Arc::new(NodeLog::new(log, limits)),
             followers,
@@ -221,7 +224,7 @@ impl Node {
     /// What may be.
     #[must_use]
     pub(crate) fn caps(&self) -> Usage {
-        let cells = u64::try_from(self.config.cells_max).unwrap_or(u64::MAX);
+        let cells = u64::try_from(self.cells_max).unwrap_or(u64::MAX);
         Usage { cells, memory: self.memory.max }
     }
 
@@ -245,6 +248,17 @@ impl Node {
         let admission = Admission(Arc::clone(self));
         (before < self.config.requests_max).then_some(admission)
     }
+}
+
+fn cells_max(config: &Config) -> usize {
+    let of_files = open_files::cells_max();
+    if of_files < config.cells_max {
+        tracing::warn!(
+            node = %config.node, cells_max = config.cells_max, of_files,
+            "the process may open files for fewer cells than it may have in memory; raise its limit of open files (`ulimit -n`)"
+        );
+    }
+    of_files.min(config.cells_max)
 }
 
 /// A request in flight, until dropped.

@@ -230,6 +230,17 @@ impl Cluster {
         self.spawn(spec)
     }
 
+    /// Starts a node that may have so many files open, and waits until it is ready.
+    ///
+    /// # Errors
+    /// When it does not get ready.
+    pub async fn start_node_with_files(&mut self, name: &str, files: u32) -> Result<()> {
+        let mut spec = self.node_spec(name, &[]).await?;
+        spec.prepare = Some(format!("ulimit -n {files}"));
+        self.spawn(spec)?;
+        self.wait_ready(name).await
+    }
+
     /// The data directory of a running node as the node sees it.
     ///
     /// # Errors

@@ -203,3 +203,31 @@ async fn objects_whose_sockets_say_nothing_make_room_and_their_clients_come_agai
         () = leaves => {}
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_may_open_few_files_has_few_cells_in_memory_and_serves_all() {
+    const CELLS: u64 = 150;
+    let options = ClusterOptions { nodes: 0, lease_ttl: TTL, ..ClusterOptions::default() };
+    let mut cluster = Cluster::start(options).await.unwrap();
+    // 256 are left to others, three are a cell's.
+    cluster.start_node_with_files("n1", 256 + 3 * 40).await.unwrap();
+    let (client, ingress, refused) = (client(), cluster.ingress(), AtomicU64::new(0));
+    for round in 0..2 {
+        let answered = futures::stream::iter(0..CELLS)
+            .map(|number| {
+                let (client, refused) = (&client, &refused);
+                let sql = "CREATE TABLE IF NOT EXISTS t (id TEXT NOT NULL, n INTEGER)";
+                async move { ask(client, ingress, &db(number), sql, refused).await.is_some() }
+            })
+            .buffer_unordered(LANES)
+            .filter(|is_answered| std::future::ready(*is_answered))
+            .count()
+            .await;
+        assert_eq!(u64::try_from(answered).unwrap(), CELLS, "round {round}");
+    }
+    let resident = cluster.metric("n1", "holdfast_cellnode_cells_resident_count", "").await.unwrap();
+    assert!(resident <= 40.0, "{resident}");
+    assert!(cluster.log("n1").contains("raise its limit of open files"));
+    // No file could not be opened: that would be an error in the log.
+    cluster.finish().unwrap();
+}
