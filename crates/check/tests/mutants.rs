@@ -94,7 +94,9 @@ fn explore_with(mutant: Mutant) -> Option<Findings> {
         | Mutant::RetireWithoutMark
         | Mutant::RetireWithoutOwner
         | Mutant::IgnoreRetired
-        | Mutant::TrustFirstMark => return None,
+        | Mutant::TrustFirstMark
+        | Mutant::WakerDeletesArmed
+        | Mutant::WakerForgetsFailure => return None,
     };
     Some(findings)
 }
@@ -149,6 +151,8 @@ macro_rules! mutants {
                 Mutant::RetireWithoutOwner,
                 Mutant::IgnoreRetired,
                 Mutant::TrustFirstMark,
+                Mutant::WakerDeletesArmed,
+                Mutant::WakerForgetsFailure,
             ];
             let mut known: Vec<Mutant> = TESTED.iter().chain(OF_NO_MODEL).copied().collect();
             known.sort_by_key(|mutant| *mutant as u32);

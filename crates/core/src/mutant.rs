@@ -115,10 +115,14 @@ pub enum Mutant {
     IgnoreRetired,
     /// A restore does not look again at what is retired once it has planned.
     TrustFirstMark,
+    /// A waker deletes the entry of the armed alarm with the others.
+    WakerDeletesArmed,
+    /// A waker does not come back to a cell that nobody could be asked about.
+    WakerForgetsFailure,
 }
 
 /// Every mutant.
-pub const ALL: [Mutant; 55] = [
+pub const ALL: [Mutant; 57] = [
     Mutant::SkipClaimGuard,
     Mutant::TakeOverLiveLease,
     Mutant::ReuseEpochOnWake,
@@ -174,6 +178,8 @@ pub const ALL: [Mutant; 55] = [
     Mutant::RetireWithoutOwner,
     Mutant::IgnoreRetired,
     Mutant::TrustFirstMark,
+    Mutant::WakerDeletesArmed,
+    Mutant::WakerForgetsFailure,
 ];
 
 #[cfg(feature = "mutants")]

@@ -1,19 +1,14 @@
-//! Alarms of the simulated fleet: what an operation does with a cell's alarm, and a waker that lists the index and hints
-//! cells. A cell's alarm is a function of its list of operations, so that whatever a restore brings back is the truth.
+//! Alarms of the simulated fleet: what an operation does with a cell's alarm. A cell's alarm is a function of its list of operations, so that whatever a restore brings back is the truth.
 
 use std::collections::BTreeMap;
 
-use holdfast_core::alarm::{AlarmState, Armed, EntryName};
-use holdfast_types::{AlarmId, AlarmTime, Epoch, WakeMinute};
+use holdfast_core::alarm::{AlarmState, Armed};
+use holdfast_types::{AlarmId, AlarmTime, Epoch};
 
-use crate::bucket::{Body, Cell, Key, OpId, Operation};
+use crate::bucket::OpId;
 use crate::clock::NodeClock;
-use crate::event::{Ask, Asker, Event, NodeEvent, Outcome, Request};
-use crate::violation::Violation;
+use crate::event::Ask;
 use crate::world::World;
-
-/// Longest pause of the waker between two looks, in milliseconds.
-const TICK_MS: (u64, u64) = (500, 2_500);
 
 /// What an operation does with the alarm of its cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,62 +92,5 @@ impl World {
             self.alarm_writes.add(op, write);
         }
         Ask::Write(op)
-    }
-
-    /// The waker looks: it deletes what retired records prove obsolete, and hints the other cells of due minutes.
-    pub(crate) fn on_waker_tick(&mut self) -> Result<(), Violation> {
-        let pause = self.rng.within(TICK_MS.0, TICK_MS.1);
-        self.after(pause, Event::WakerTick);
-        let due = WakeMinute::new(self.true_wall().minute().get());
-        let entries: Vec<(Cell, EntryName)> = self
-            .bucket
-            .objects()
-            .filter_map(|(key, _)| match key {
-                Key::WakeEntry(cell, entry) if entry.minute <= due => Some((*cell, *entry)),
-                _ => None,
-            })
-            .collect();
-        for (cell, entry) in entries {
-            let is_obsolete = match self.bucket.peek(&Key::WakeRetired(cell)) {
-                Some(Body::WakeRetired(mark)) => mark.is_obsolete(entry.id),
-                _ => false,
-            };
-            if is_obsolete {
-                let keys = vec![Key::WakeEntry(cell, entry)];
-                self.bucket.apply(&Operation::Delete(keys.clone()), self.now, 0);
-                self.observe_deleted(&keys)?;
-            } else {
-                self.hint(cell, entry);
-            }
-        }
-        Ok(())
-    }
-
-    fn hint(&mut self, cell: Cell, entry: EntryName) {
-        let owner = match self.bucket.peek(&Key::Owner(cell)) {
-            Some(Body::Owner(owner)) => {
-                self.nodes.iter().position(|node| node.session() == Some(owner.session))
-            }
-            _ => None,
-        };
-        let strays = self.rng.chance(200);
-        let any = self.rng.index(self.nodes.len());
-        let index = owner.filter(|_| !strays).unwrap_or(any);
-        let id = self.name();
-        self.send(
-            index,
-            Request { id, asker: Asker::Waker, cell, ask: Ask::Hint(entry), began_ms: self.now },
-        );
-    }
-
-    /// A hint that met another node than the owner goes on to that.
-    pub(crate) fn on_waker_response(&mut self, request: &Request, outcome: &Outcome) {
-        if let Outcome::NotOwner(name) = outcome
-            && self.now < request.began_ms + TICK_MS.1
-            && let Some(index) = self.nodes.iter().position(|node| &node.name == name)
-        {
-            let delay = self.rng.within(1, 5);
-            self.after(delay, Event::Node(index, None, NodeEvent::Request(*request)));
-        }
     }
 }

@@ -80,7 +80,7 @@ impl World {
             Asker::Operator => self.on_operator_response(request, &outcome),
             Asker::Adversary => {}
             Asker::Giver => self.tally.adopted += u64::from(matches!(outcome, Outcome::Ran(..))),
-            Asker::Waker => self.on_waker_response(request, &outcome),
+            Asker::Waker(waker) => self.on_waker_response(waker, request, &outcome),
             Asker::Probe => self.on_probed(request.cell, &outcome),
         }
         Ok(())
@@ -118,7 +118,7 @@ impl World {
         }
         self.clients[client].waiting_for = None;
         let pause = match outcome {
-            Outcome::Ran(..) | Outcome::Purged => self.rng.within(5, 250),
+            Outcome::Ran(..) | Outcome::Purged | Outcome::Looked { .. } => self.rng.within(5, 250),
             Outcome::NotOwner(name) => {
                 let named: Vec<usize> =
                     (0..self.nodes.len()).filter(|index| &self.nodes[*index].name == name).collect();

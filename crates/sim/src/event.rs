@@ -3,11 +3,12 @@
 
 use holdfast_core::alarm::{Armed, EntryName};
 use holdfast_core::ensemble::EnsembleProof;
-use holdfast_types::{AlarmId, Epoch, NodeName, SessionId};
+use holdfast_types::{AlarmId, AlarmTime, Epoch, NodeName, SessionId};
 
 use crate::bucket::{Cell, OpId};
 use crate::follower::{FollowerInput, Told};
 use crate::network::Way;
+use crate::waker::WakerInput;
 
 /// Names a call to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,8 +29,8 @@ pub enum Asker {
     Probe,
     /// A handler that writes at the worst moment.
     Adversary,
-    /// The waker.
-    Waker,
+    /// A waker, by its index.
+    Waker(usize),
     /// A node that has given the cell up, or says so.
     Giver,
 }
@@ -71,6 +72,15 @@ pub enum Outcome {
     Ran(Epoch, Vec<OpId>),
     /// The cell is purged.
     Purged,
+    /// The owner has looked at the cell's alarm.
+    Looked {
+        /// Who.
+        session: SessionId,
+        /// In this epoch.
+        epoch: Epoch,
+        /// What is armed, and when it is to run.
+        armed: Option<(AlarmId, AlarmTime)>,
+    },
     /// It did not run; ask that node.
     NotOwner(NodeName),
     /// It did not run.
@@ -163,6 +173,6 @@ pub(crate) enum Event {
     FaultsEnd,
     /// Cells that have not answered since are asked again.
     Probe,
-    /// The waker looks at the alarm index.
-    WakerTick,
+    /// Something happens to a waker's process, by its life.
+    Waker(usize, u64, WakerInput),
 }

@@ -24,5 +24,6 @@ pub mod scenario;
 pub mod tally;
 pub mod trace;
 pub mod violation;
+mod waker;
 pub mod weather;
 pub mod world;

@@ -19,6 +19,7 @@ use crate::scenario::{Plan, Scenario};
 use crate::tally::Tally;
 use crate::trace::Trace;
 use crate::violation::Violation;
+use crate::waker::SimWaker;
 use crate::weather::{Answered, Weather};
 
 /// Events after which a run is taken for a livelock.
@@ -54,6 +55,7 @@ pub struct World {
     pub(crate) clients: Vec<Client>,
     pub(crate) checkers: Checkers,
     pub(crate) alarm_writes: AlarmWrites,
+    pub(crate) wakers: Vec<SimWaker>,
     pub(crate) trace: Trace,
     pub(crate) quiescence: Option<Quiescence>,
     pub(crate) tally: Tally,
@@ -73,6 +75,7 @@ impl World {
         let nodes = (0..plan.nodes).map(|index| Node::new(index, &plan, &mut rng)).collect();
         let followers = (0..plan.followers).map(|index| Follower::new(index, &plan, &mut rng)).collect();
         let clients = (0..plan.clients).map(|_| Client::default()).collect();
+        let wakers = if plan.has_alarms { SimWaker::all(&mut rng) } else { Vec::new() };
         let mut world = Self {
             rng,
             now: 0,
@@ -86,6 +89,7 @@ impl World {
             clients,
             checkers: Checkers::default(),
             alarm_writes: AlarmWrites::default(),
+            wakers,
             trace: Trace::new(prints),
             quiescence: None,
             tally: Tally::default(),
@@ -110,7 +114,7 @@ impl World {
         }
         world.after(2_000, Event::Fault);
         if world.plan.has_alarms {
-            world.after(1_000, Event::WakerTick);
+            world.start_wakers();
         }
         let until = world.plan.faults_until_ms;
         world.after(until, Event::FaultsEnd);
@@ -171,7 +175,7 @@ impl World {
             Event::Start(index) => self.on_start(index),
             Event::FaultsEnd => self.on_faults_end(),
             Event::Probe => self.on_probe(),
-            Event::WakerTick => self.on_waker_tick(),
+            Event::Waker(index, life, input) => self.on_waker(index, life, input),
         }
     }
 

@@ -56,7 +56,9 @@ fn scenarios(mutant: Mutant) -> &'static [Scenario] {
         | Mutant::FireEarly
         | Mutant::OverlapHandlers
         | Mutant::RunWhatWasDeleted
-        | Mutant::SkipOverdueAlarm => &[Scenario::Alarms, Scenario::EnsembleAlarms],
+        | Mutant::SkipOverdueAlarm
+        | Mutant::WakerDeletesArmed
+        | Mutant::WakerForgetsFailure => &[Scenario::Alarms, Scenario::EnsembleAlarms],
         // A world of its own shows these.
         Mutant::GiveBelowShare | Mutant::RebalanceAtOnce => &[],
         Mutant::RetireAboveSnapshot | Mutant::RetirePredecessors => &[Scenario::Drains],
@@ -160,4 +162,6 @@ mutants! {
     history_retired_by_a_superseded_owner_is_found: RetireWithoutOwner,
     a_restore_that_ignores_what_is_retired_is_found: IgnoreRetired,
     a_restore_that_looks_at_the_mark_only_once_is_found: TrustFirstMark,
+    an_armed_entry_that_a_waker_deletes_is_found: WakerDeletesArmed,
+    a_cell_that_a_waker_does_not_come_back_to_is_found: WakerForgetsFailure,
 }

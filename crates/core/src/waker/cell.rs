@@ -6,6 +6,7 @@ use holdfast_types::{AlarmId, Epoch, Millis, SessionId, WakeMinute};
 
 use super::HintOutcome;
 use crate::lease::Now;
+use crate::mutant::{self, Mutant};
 
 /// After the deadline of an armed alarm its owner gets this long to fire and retire it; doubles.
 const HOLD_MS: u64 = 3_000;
@@ -113,6 +114,10 @@ impl DueCell {
             HintOutcome::Missing => doubled(SETTLE_MS, tries, LOOKED_MS_MAX),
             HintOutcome::Overloaded { retry_after_ms } => {
                 doubled(retry_after_ms.clamp(FAILED_MS, FAILED_MS_MAX), tries, FAILED_MS_MAX)
+            }
+            HintOutcome::Failed if mutant::is(Mutant::WakerForgetsFailure) => {
+                self.has_failed = false;
+                LOOKED_MS_MAX
             }
             HintOutcome::Failed => doubled(FAILED_MS, tries, FAILED_MS_MAX),
         };

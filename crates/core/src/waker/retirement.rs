@@ -2,6 +2,8 @@
 
 use holdfast_types::{AlarmId, Epoch};
 
+use crate::mutant::{self, Mutant};
+
 /// What the bucket says of a cell's entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retirement {
@@ -17,7 +19,8 @@ impl Retirement {
     /// Whether an installation's entry means nothing any more, for ever (INV-WAKE-1).
     #[must_use]
     pub fn proves_obsolete(&self, id: AlarmId) -> bool {
-        let is_retired = self.mark.is_some_and(|mark| id <= mark) && self.armed != Some(id);
+        let is_armed = self.armed == Some(id) && !mutant::is(Mutant::WakerDeletesArmed);
+        let is_retired = self.mark.is_some_and(|mark| id <= mark) && !is_armed;
         is_retired || id.epoch < self.floor
     }
 }

@@ -69,6 +69,12 @@ impl World {
         self.alarm_event(index, cell, stay, AlarmEvent::Committed { state, ticket })
     }
 
+    /// What is armed, and when it is to run.
+    pub(crate) fn armed(&mut self, index: usize, cell: Cell, stay: Stay) -> Option<(AlarmId, AlarmTime)> {
+        let alarm = self.residency_of(index, cell, stay)?.alarm.as_ref()?;
+        alarm.machine.armed().map(|armed| (armed.id, armed.due))
+    }
+
     pub(crate) fn alarm_event(
         &mut self,
         index: usize,

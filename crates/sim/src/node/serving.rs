@@ -62,8 +62,12 @@ impl World {
             Ask::Read | Ask::Purge => {}
             Ask::Hint(entry) => {
                 let stay = slot.stay;
+                let epoch = residency.owner.epoch;
                 self.put_slot(index, cell, slot);
-                return self.alarm_event(index, cell, stay, AlarmEvent::Hinted(entry));
+                self.alarm_event(index, cell, stay, AlarmEvent::Hinted(entry))?;
+                let armed = self.armed(index, cell, stay);
+                self.respond(request, Outcome::Looked { session, epoch, armed });
+                return Ok(());
             }
         }
         if let Ask::Write(op) = request.ask
