@@ -33,7 +33,7 @@ check-large CASES="":
 
 # The real programs under kills, pauses and store faults.
 chaos MINUTES="20" *ARGS:
-    cargo build --bins && cargo run -p holdfast-tests --bin chaos -- --minutes {{MINUTES}} {{ARGS}}
+    cargo build --workspace --bins && "${CARGO_TARGET_DIR:-target}"/debug/chaos --minutes {{MINUTES}} {{ARGS}}
 
 # What a fleet promises of growing and of restarts, in full; prints its figures.
 fleet *ARGS:

@@ -137,6 +137,10 @@ pub struct Config {
     /// Memory for answers that wait for their durability proof on this node, in bytes; beyond it 503.
     #[arg(long, env = "HOLDFAST_CELLNODE_ANSWERS_MAX", default_value_t = 256 << 20, value_name = "BYTES")]
     pub answers_max: usize,
+    /// Memory for what waits for WebSocket clients that do not take it, in bytes; beyond it a socket that has more than 64 KiB
+    /// waiting is given up.
+    #[arg(long, env = "HOLDFAST_CELLNODE_SOCKETS_MEMORY", default_value_t = 256 << 20, value_name = "BYTES")]
+    pub sockets_memory: u64,
     /// Largest database of one cell, in bytes.
     #[arg(long, env = "HOLDFAST_CELLNODE_DATABASE_MAX", default_value_t = 10 << 30, value_name = "BYTES")]
     pub database_max: u64,

@@ -14,6 +14,7 @@ mod cells;
 mod clock;
 pub mod config;
 mod critical;
+mod cron;
 mod data_dir;
 mod dormant;
 mod drain;

@@ -14,6 +14,7 @@ use holdfast_types::{HostId, Millis, NodeName, SessionId};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
+use crate::alarm_index::IndexLanes;
 use crate::answers::Answers;
 use crate::authority::Authority;
 use crate::cells::{Cells, Workers};
@@ -35,8 +36,6 @@ use crate::{clock, open_files};
 const COMPACTIONS_MAX: usize = 2;
 /// Uploads at once: enough to keep a store busy that takes 50 ms for each, few enough to keep leases served.
 const UPLOADS_MAX: usize = 128;
-/// Writes of the alarm index at once: as above, and a burst of alarms leaves room for what proves writes.
-const INDEX_WRITES_MAX: usize = 64;
 /// This part of what may be retained may wait for its pace; beyond it uploads go at once.
 const RETAINED_UPLOAD_SHARE: u64 = 4;
 
@@ -89,8 +88,8 @@ pub struct Node {
     pub followers: FollowerClient,
     /// Bounds the uploads at once.
     pub uploads: Semaphore,
-    /// Bounds the writes of the alarm index at once.
-    pub index_writes: Semaphore,
+    /// Bounds the writes of the alarm index.
+    pub(crate) index: IndexLanes,
     /// Uploads that wait for their time.
     pub(crate) due_uploads: DueCells,
     /// Histories that wait to be looked after.
@@ -155,7 +154,7 @@ impl Node {
             followers,
             recoveries,
             uploads: Semaphore::new(UPLOADS_MAX),
-            index_writes: Semaphore::new(INDEX_WRITES_MAX),
+            index: IndexLanes::default(),
             due_uploads: DueCells::default(),
             retirements: Retirements::default(),
             name: config.node.clone(),

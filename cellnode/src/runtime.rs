@@ -20,8 +20,8 @@ use holdfast_sql::Engine;
 use holdfast_types::{AlarmTime, CellName, Epoch, Millis};
 use tokio::sync::mpsc;
 
-pub(crate) use body::{IncomingBody, OutgoingBody, OutgoingReader, Piece};
-pub(crate) use js::Applications;
+pub(crate) use body::{Backlog, IncomingBody, OutgoingBody, OutgoingReader, Piece};
+pub(crate) use js::{Applications, SocketRoom};
 pub(crate) use operation::{
     DatabaseRequest, ObjectRequest, OpAnswer, Operation, ServerAnswer, ServerRequest,
 };
@@ -288,7 +288,9 @@ impl Classes for BuiltIn {
 
     fn may_create(&self, _: &CellName, access: Access, method: &http::Method) -> bool {
         // Nobody makes a database by only looking.
-        access == Access::ReadWrite && !matches!(*method, http::Method::GET | http::Method::HEAD)
+        // Nor by removing something of it.
+        access == Access::ReadWrite
+            && !matches!(*method, http::Method::GET | http::Method::HEAD | http::Method::DELETE)
     }
 
     fn runtime(
@@ -297,6 +299,6 @@ impl Classes for BuiltIn {
         engine: &SharedEngine,
     ) -> Result<Box<dyn CellRuntime>, String> {
         self.check(&context.cell).map_err(|error| error.to_string())?;
-        Ok(Box::new(sql::Sql::new(context, Rc::clone(engine))))
+        Ok(Box::new(sql::Sql::new(context, Rc::clone(engine), None)))
     }
 }

@@ -17,7 +17,7 @@ use holdfast_js::Limits;
 use holdfast_outbound::{Outbound, OutboundOptions};
 use holdfast_records::{NodeLease, NodeLoad, Record};
 use holdfast_routing::{Router, RouterOptions, WAKE_SHARDS, wake_format};
-use holdfast_rpc::{CellClient, PROTOCOL, ProcessIdentity, Role};
+use holdfast_rpc::{CellClient, PROTOCOL, ProcessIdentity, Role, identity};
 use holdfast_telemetry::program::write_ready;
 use holdfast_telemetry::{MeteredBucket, Readiness, metrics};
 use holdfast_types::{CellName, HostId, Millis, WriteId};
@@ -33,7 +33,7 @@ use crate::node::Node;
 use crate::recovery::keep_reviewing;
 use crate::release::{sleep_idle, wake_due};
 use crate::retire::keep_retiring;
-use crate::runtime::Applications;
+use crate::runtime::{Applications, SocketRoom};
 use crate::shed::{self, shed};
 use crate::{clock, random};
 
@@ -105,7 +105,7 @@ impl Service {
         wake_format(&*buckets.records, WAKE_SHARDS, random::write_id()).await?;
         let data_dir = DataDir::open(&config.data_dir)?;
         let session = random::session_id();
-        let identity = holdfast_rpc::identity::load_or_create(&*buckets.records).await?;
+        let identity = identity::load_or_create(&*buckets.records).await?;
         let identity = ProcessIdentity::new(identity, Role::Cellnode, config.node.as_str(), session)?;
         let internal = bind(&config.listen).await?;
         let admin = bind(&config.admin_listen).await?;
@@ -118,9 +118,11 @@ impl Service {
         let (running, following) = deployments.follow(WatchOptions::default()).await;
         let outbound = outbound(&config, &buckets, &identity)?;
         let mut deployed = running.clone();
+        let (cron_outbound, cron_running) = (outbound.clone(), running.clone());
         let idle_ms = u64::try_from(config.object_idle.as_millis()).unwrap_or(u64::MAX);
         let limits = Limits::default();
-        let classes = Arc::new(Applications { running, outbound, limits, idle_ms });
+        let sockets = SocketRoom::new(config.sockets_memory);
+        let classes = Arc::new(Applications { running, outbound, limits, sockets, idle_ms });
         let node = Node::new(config, (session, identity.clone(), host.clone()), buckets, data_dir, classes);
         tracing::info!(node = %node.name, %session, internal = %addresses.internal, admin = %addresses.admin, "starting");
 
@@ -156,6 +158,9 @@ impl Service {
         let reviews = tokio::spawn(keep_reviewing(node.recoveries.clone()));
         let retiring = tokio::spawn(keep_retiring(Arc::clone(&node)));
         let following = tokio::spawn(following);
+        let rotating =
+            tokio::spawn(identity::follow(Arc::clone(&node.buckets.records), identity.clone(), |_| {}));
+        let cron = tokio::spawn(crate::cron::tell(cron_outbound, cron_running));
         let telling = tokio::spawn({
             let node = Arc::clone(&node);
             async move {
@@ -194,6 +199,8 @@ impl Service {
         retiring.abort();
         following.abort();
         telling.abort();
+        cron.abort();
+        rotating.abort();
         stop.send_replace(true);
         if end == Exit::Clean {
             let _ = tokio::time::timeout(Duration::from_secs(5), server).await;

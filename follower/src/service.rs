@@ -10,7 +10,7 @@ use holdfast_bucket::probe::{ProbeVerdict, probe};
 use holdfast_bucket::{Bucket, Buckets};
 use holdfast_core::lease::FenceCause;
 use holdfast_core::log_record::MemberId;
-use holdfast_rpc::{ProcessIdentity, Role};
+use holdfast_rpc::{ProcessIdentity, Role, identity};
 use holdfast_telemetry::program::write_ready;
 use holdfast_telemetry::{MeteredBucket, Readiness, metrics};
 use tokio::net::TcpListener;
@@ -87,7 +87,7 @@ impl Service {
         let opened = read_journal(&config, &dir).await?;
         let buckets = MeteredBucket::around(config.bucket.open().await?);
         let session = random::session_id();
-        let identity = holdfast_rpc::identity::load_or_create(&*buckets.records).await?;
+        let identity = identity::load_or_create(&*buckets.records).await?;
         let identity = ProcessIdentity::new(identity, Role::Follower, config.follower.as_str(), session)?;
         let internal = bind(&config.listen).await?;
         let admin = bind(&config.admin_listen).await?;
@@ -111,6 +111,7 @@ impl Service {
             let (host, held) = (host.clone(), held.clone());
             holdfast_telemetry::serve_admin(admin, move || readiness(&host, &held), wait(stopped.clone()))
         });
+        let _rotating = spawn(identity::follow(Arc::clone(&buckets.records), identity.clone(), |_| {}));
         let _garbage = spawn({
             let host = host.clone();
             async move { host.collect_garbage().await }

@@ -8,6 +8,7 @@ use holdfast_rpc::tokens::{TokenError, TokenVerifier};
 use holdfast_types::CellName;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use tokio::sync::watch;
 
 /// Who may use the SQL API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -35,7 +36,8 @@ pub(crate) enum AuthError {
 #[derive(Clone, Debug)]
 pub(crate) enum Auth {
     Open,
-    Tokens(TokenVerifier),
+    /// By the fleet's keys as they are rotated.
+    Tokens(watch::Receiver<TokenVerifier>),
 }
 
 /// `--auth none` would let the whole network in.
@@ -59,7 +61,7 @@ impl Auth {
         let token = bearer(headers).ok_or(AuthError::Missing)?;
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let now_s = since.expect("the clock is past 1970").as_secs();
-        Ok(verifier.verify(token, now_s, cell)?)
+        Ok(verifier.borrow().verify(token, now_s, cell)?)
     }
 }
 

@@ -19,7 +19,7 @@ use holdfast_telemetry::Readiness;
 use holdfast_telemetry::program::write_ready;
 use holdfast_types::SessionId;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::auth::{Auth, AuthMode, check_listener};
@@ -88,7 +88,8 @@ impl Service {
         let buckets = config.bucket.open().await?;
         prove_fit(&*buckets.records).await?;
         let is_draining = Arc::new(AtomicBool::new(false));
-        let edge = Arc::new(edge(&config, &buckets, &is_draining).await?);
+        let (edge, rotating) = edge(&config, &buckets, &is_draining).await?;
+        let (edge, rotating) = (Arc::new(edge), tokio::spawn(rotating));
         let worker = edge.worker.clone();
         let following = follow(&buckets, &worker).await;
 
@@ -128,6 +129,7 @@ impl Service {
             tracing::warn!("what the application gave to `waitUntil` did not end in time and is cut off");
         }
         following.abort();
+        rotating.abort();
         drop(stop_admin);
         // A scrape that hangs is no reason to stay.
         let _ = tokio::time::timeout(ADMIN_END, admin).await;
@@ -164,16 +166,33 @@ async fn follow(buckets: &Buckets, worker: &Worker) -> JoinHandle<()> {
     })
 }
 
-async fn edge(config: &Config, buckets: &Buckets, is_draining: &Arc<AtomicBool>) -> Result<Edge> {
+/// What requests meet, and what keeps it at the fleet's identity as that is rotated.
+async fn edge(
+    config: &Config,
+    buckets: &Buckets,
+    is_draining: &Arc<AtomicBool>,
+) -> Result<(Edge, impl Future<Output = ()> + Send + 'static + use<>)> {
     let mut session = [0; 16];
     getrandom::fill(&mut session).context("the machine has no randomness")?;
     let session = SessionId::from_bits(u128::from_be_bytes(session));
     let fleet = identity::load_or_create(&*buckets.records).await?;
+    let (verifier, verifiers) = watch::channel(TokenVerifier::new(&fleet)?);
     let auth = match config.auth {
         AuthMode::None => Auth::Open,
-        AuthMode::Token => Auth::Tokens(TokenVerifier::new(&fleet)?),
+        AuthMode::Token => Auth::Tokens(verifiers),
     };
     let identity = ProcessIdentity::new(fleet, Role::Ingress, config.name.as_str(), session)?;
+    let rotating =
+        identity::follow(
+            Arc::clone(&buckets.records),
+            identity.clone(),
+            move |fleet| match TokenVerifier::new(fleet) {
+                Ok(fresh) => drop(verifier.send(fresh)),
+                Err(error) => {
+                    tracing::error!(%error, "the rotated keys of tokens cannot be used; the old ones stay")
+                }
+            },
+        );
     let options = RouterOptions {
         clock_skew_max_ms: u64::try_from(config.max_clock_skew.as_millis()).unwrap_or(u64::MAX),
         routes_max: config.routes_max,
@@ -191,7 +210,7 @@ async fn edge(config: &Config, buckets: &Buckets, is_draining: &Arc<AtomicBool>)
     };
     let outbound = Outbound::new(router.clone(), allowed)?;
     let worker = Worker::start(options, &outbound).context("cannot start the threads of the Worker")?;
-    Ok(Edge {
+    let edge = Edge {
         router,
         worker,
         direct_cells: config.direct_cells,
@@ -202,7 +221,8 @@ async fn edge(config: &Config, buckets: &Buckets, is_draining: &Arc<AtomicBool>)
         request_timeout: config.request_timeout,
         trust_forwarded: config.trust_forwarded,
         sockets: Sockets::new(config.sockets_max, config.socket_ping),
-    })
+    };
+    Ok((edge, rotating))
 }
 
 fn readiness(is_draining: &AtomicBool) -> Readiness {

@@ -9,7 +9,7 @@ use holdfast_telemetry::program::causes;
 use holdfast_telemetry::{LogFormat, TelemetryOptions};
 
 use crate::output::Output;
-use crate::{bench, bucket, cell, deploy, dev, diagnose, log, node, secret, token};
+use crate::{bench, bucket, cell, deploy, dev, diagnose, keys, log, node, secret, token};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -59,6 +59,9 @@ enum Command {
     /// Look at cells, query, export and delete them.
     #[command(subcommand)]
     Cell(cell::Cell),
+    /// Show and rotate the keys that the fleet's processes trust each other by.
+    #[command(subcommand)]
+    Fleet(keys::Fleet),
     /// List nodes, drain one, and even their cells out.
     #[command(subcommand)]
     Node(node::Node),
@@ -114,6 +117,7 @@ async fn run(cli: Cli) -> Result<u8> {
         Command::Secret(secret) => secret.run(output).await.map(|()| 0),
         Command::Diagnose(diagnose) => diagnose.run(output).await.map(|()| 0),
         Command::Cell(cell) => cell.run(output).await.map(|()| 0),
+        Command::Fleet(fleet) => fleet.run(output).await.map(|()| 0),
         Command::Node(node) => node.run(output).await.map(|()| 0),
         Command::Log(log) => log.run(output).await.map(|()| 0),
         Command::Bucket(bucket) => bucket.run(output).await.map(|()| 0),

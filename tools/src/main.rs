@@ -12,6 +12,7 @@ mod deploy;
 mod dev;
 mod diagnose;
 mod fleet;
+mod keys;
 mod log;
 mod node;
 mod output;

@@ -118,6 +118,8 @@ impl Service {
             routes_max: ROUTES_MAX,
             ..RouterOptions::default()
         };
+        let rotating = identity::follow(Arc::clone(&buckets.records), identity.clone(), |_| {});
+        let _rotating = AbortOnDropHandle::new(tokio::spawn(rotating));
         let client = CellClient::new(identity);
         let (end_sweep, sweep_ended) = oneshot::channel();
         let (mine, is_mine) = watch::channel(false);

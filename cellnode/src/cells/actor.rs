@@ -41,6 +41,9 @@ const OPEN_MAX: usize = 1_024;
 /// A WAL longer than this holds turns back until it is captured and checkpointed: back-to-back transactions would
 /// otherwise never leave a gap for it.
 const WAL_HOLD_BYTES: u64 = 16 << 20;
+/// While the node has no room for messages of sockets: when to look again, in milliseconds. What makes room does not know
+/// who waits for it.
+const ROOM_CHECK_MS: u64 = 50;
 /// Silence after which a cell gives its caches and its third open file back, in milliseconds.
 const IDLE_MS: u64 = 10_000;
 
@@ -78,9 +81,13 @@ pub(super) struct Actor {
     queue: VecDeque<Input>,
     /// Events that wait for another caller's transaction to end.
     blocked: VecDeque<Box<Event>>,
-    /// Answers, and messages of sockets, that wait for the WAL to be captured. Bounded by the operations that may be under way
-    /// and the sockets that are open: each of them tells one thing at a time.
-    held: VecDeque<Input>,
+    /// Answers that wait for the WAL to be captured. Bounded by the operations that may be under way.
+    held: VecDeque<(OpId, OpAnswer)>,
+    /// What came for sockets and waits for the WAL, or until the node has room again, in order. Bounded by the sockets that
+    /// are open: each of them tells one thing at a time, and its client is held back.
+    messages: VecDeque<(SocketId, SocketEvent)>,
+    /// When to look again whether the node has room for them.
+    room_check: Option<Millis>,
     open: OpenEvents,
     operations: Operations,
     /// The turn that runs; kept for its memory.
@@ -134,6 +141,8 @@ impl Actor {
             queue: VecDeque::new(),
             blocked: VecDeque::new(),
             held: VecDeque::new(),
+            messages: VecDeque::new(),
+            room_check: None,
             turn: Turn::default(),
             leaving: Leaving::No,
             is_settled: false,
@@ -183,7 +192,7 @@ impl Actor {
                 self.run_blocked();
             }
             Some(Input::Socket(socket, event)) => {
-                self.socket(socket, event);
+                self.messages.push_back((socket, event));
                 self.run_blocked();
             }
             Some(Input::Deployed) => self.deployed(),
@@ -243,26 +252,31 @@ impl Actor {
         if !self.node.authority.is_live() {
             return Err(CallError::Unavailable { reason: "the node has lost its lease".into() });
         }
-        let overloaded = |reason| Err(CallError::Overloaded { reason, retry_after_ms: 1_000 });
+        let too_many_open = (self.open.len() >= OPEN_MAX)
+            .then(|| format!("{OPEN_MAX} requests of cell `{}` are not finished", self.resident.cell));
+        match self.overload().or(too_many_open) {
+            Some(reason) => Err(CallError::Overloaded { reason, retry_after_ms: 1_000 }),
+            None => Ok(()),
+        }
+    }
+
+    /// Why nothing new may begin here, although the cell takes events: too much of what ran before waits.
+    fn overload(&self) -> Option<String> {
         let (cell, node) = (&self.resident.cell, &self.node.name);
         let uncaptured = self.engine.borrow().uncaptured_bytes();
         if uncaptured > self.node.config.uncaptured_max {
-            return overloaded(format!(
+            return Some(format!(
                 "cell `{cell}` has {uncaptured} bytes that are not in the bucket yet; come again"
             ));
         }
         if let Some(bytes) = self.node.log.is_full() {
-            return overloaded(format!("node `{node}` holds {bytes} bytes that are not in the bucket yet"));
+            return Some(format!("node `{node}` holds {bytes} bytes that are not in the bucket yet"));
         }
         if let Some(bytes) = self.node.answers.is_full() {
-            return overloaded(format!(
-                "node `{node}` holds {bytes} bytes of answers that wait for their proofs"
-            ));
+            return Some(format!("node `{node}` holds {bytes} bytes of answers that wait for their proofs"));
         }
-        if self.open.len() >= OPEN_MAX {
-            return overloaded(format!("{OPEN_MAX} requests of cell `{cell}` are not finished"));
-        }
-        Ok(())
+        let entries = self.node.index.is_full()?;
+        Some(format!("node `{node}` has {entries} alarms whose entries are not in the bucket yet"))
     }
 
     /// Keeps an event until the cell is free for it.
@@ -309,12 +323,11 @@ impl Actor {
 
     fn run_blocked(&mut self) {
         for _ in 0..self.held.len() {
-            match self.held.pop_front() {
-                Some(Input::Completed(op, answer)) => self.complete(op, answer),
-                Some(Input::Socket(socket, event)) => self.socket(socket, event),
-                Some(Input::Event(_) | Input::Cancel(_) | Input::Alarm(_) | Input::Deployed) | None => {}
+            if let Some((op, answer)) = self.held.pop_front() {
+                self.complete(op, answer);
             }
         }
+        self.run_messages();
         // Each is tried once; those that still wait go back to the end in order.
         for _ in 0..self.blocked.len() {
             if self.engine.borrow().in_transaction() {
@@ -354,6 +367,29 @@ impl Actor {
         self.settle_runs();
     }
 
+    /// Tells the runtime what came for sockets, as far as there is room for what that begins.
+    fn run_messages(&mut self) {
+        self.room_check = None;
+        while let Some((_, event)) = self.messages.front() {
+            // That a client has gone is always told: nothing more comes from it, and it makes room.
+            let may_wait = matches!(event, SocketEvent::Message(_));
+            if !self.may_turn() {
+                return self.messages.clear();
+            }
+            if self.must_hold_for_checkpoint() {
+                // Its capture comes.
+                return;
+            }
+            if may_wait && self.overload().is_some() {
+                self.room_check = Some(clock::monotonic().plus(ROOM_CHECK_MS));
+                return;
+            }
+            if let Some((socket, event)) = self.messages.pop_front() {
+                self.socket(socket, event);
+            }
+        }
+    }
+
     fn note_wal(&mut self) {
         let now = self.engine.borrow().wal_bytes();
         let delta =
@@ -367,7 +403,8 @@ impl Actor {
     pub(super) fn next_deadline(&self) -> Option<Millis> {
         let runtime = if self.may_turn() { self.runtime.next_deadline() } else { None };
         let alarm = self.alarm_wake().filter(|_| self.may_turn());
-        [runtime, alarm, self.idle_check, self.leaving.until()].into_iter().flatten().min()
+        let others = [self.room_check, self.idle_check, self.leaving.until()];
+        [runtime, alarm].into_iter().chain(others).flatten().min()
     }
 
     pub(super) fn wake(&mut self, now: Millis) {

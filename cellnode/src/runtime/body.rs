@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -70,6 +71,47 @@ enum Content {
     Broken(String),
 }
 
+/// Bytes that were made and that no reader has taken, of all bodies that share it.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog(AtomicU64);
+
+impl Backlog {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One body's part of a backlog.
+#[derive(Default)]
+struct Share {
+    backlog: Option<Arc<Backlog>>,
+    bytes: u64,
+}
+
+impl Share {
+    fn add(&mut self, len: u64) {
+        if let Some(backlog) = &self.backlog {
+            self.bytes += len;
+            backlog.0.fetch_add(len, Ordering::Relaxed);
+        }
+    }
+
+    fn remove(&mut self, len: u64) {
+        if let Some(backlog) = &self.backlog {
+            // What is left when the body is given up is not taken any more.
+            let len = len.min(self.bytes);
+            self.bytes -= len;
+            backlog.0.fetch_sub(len, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.remove(self.bytes);
+    }
+}
+
 #[derive(Default)]
 struct State {
     /// The number of the next piece to enter.
@@ -80,6 +122,7 @@ struct State {
     buffered: usize,
     /// Bytes that the reader has taken.
     taken: u64,
+    share: Share,
     /// Writes that wait for the reader.
     waiting: VecDeque<OnTaken>,
     /// What comes after the chunks.
@@ -117,6 +160,13 @@ impl OutgoingBody {
         (Self { shared, made: 0, made_bytes: 0, is_ended: false }, reader)
     }
 
+    /// A pipe whose backlog counts in one of many.
+    pub(crate) fn counted(backlog: &Arc<Backlog>) -> (Self, OutgoingReader) {
+        let (body, reader) = Self::new();
+        lock(&body.shared).share.backlog = Some(Arc::clone(backlog));
+        (body, reader)
+    }
+
     /// Bytes that were made and that the reader has not taken, those that wait at the gate among them.
     pub(crate) fn backlog(&self) -> u64 {
         self.made_bytes - lock(&self.shared).taken
@@ -125,6 +175,7 @@ impl OutgoingBody {
     /// The next piece.
     pub(crate) fn chunk(&mut self, chunk: Bytes) -> Piece {
         self.made_bytes += chunk.len() as u64;
+        lock(&self.shared).share.add(chunk.len() as u64);
         self.piece(Content::Chunk(chunk))
     }
 
@@ -282,6 +333,7 @@ impl http_body::Body for OutgoingReader {
         if let Some(chunk) = state.chunks.pop_front() {
             state.buffered -= chunk.len();
             state.taken += chunk.len() as u64;
+            state.share.remove(chunk.len() as u64);
             let taken = if state.buffered <= BUFFERED_MAX {
                 std::mem::take(&mut state.waiting)
             } else {
@@ -328,6 +380,7 @@ impl Drop for OutgoingReader {
         let waiting = std::mem::take(&mut state.waiting);
         let early = std::mem::take(&mut state.early);
         state.chunks.clear();
+        drop(std::mem::take(&mut state.share));
         drop(state);
         for on_taken in waiting.into_iter().chain(early.into_values().filter_map(|(_, on_taken)| on_taken)) {
             on_taken(false);

@@ -19,6 +19,8 @@ use holdfast_types::CellName;
 use http::StatusCode;
 
 use self::object::JsObject;
+pub(crate) use self::sockets::SocketRoom;
+use super::sql::Sql;
 use super::{BuiltIn, CellRuntime, Classes, RuntimeContext, SharedEngine};
 
 /// What all objects of a node share.
@@ -30,6 +32,8 @@ pub(crate) struct Applications {
     pub(crate) outbound: Outbound,
     /// Of each isolate.
     pub(crate) limits: Limits,
+    /// What all sockets of the node share.
+    pub(crate) sockets: SocketRoom,
     /// Silence after which an isolate leaves memory, in milliseconds.
     pub(crate) idle_ms: u64,
 }
@@ -86,7 +90,8 @@ impl Classes for Applications {
         engine: &SharedEngine,
     ) -> Result<Box<dyn CellRuntime>, String> {
         if BuiltIn::has(&context.cell) {
-            return BuiltIn.runtime(context, engine);
+            let outbound = Some(self.outbound.clone());
+            return Ok(Box::new(Sql::new(context, Rc::clone(engine), outbound)));
         }
         Ok(Box::new(JsObject::new(self.clone(), context.cell, Rc::clone(engine))))
     }

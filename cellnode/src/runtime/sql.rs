@@ -1,25 +1,38 @@
-//! Class `db`: the SQL API over the cell's own database. Every event is over in the turn that begins it.
+//! Class `db`: the SQL API over the cell's own database. Every event is over in the turn that begins it, but the run of an
+//! alarm that posts something.
 
+mod alarm;
+
+use holdfast_outbound::Outbound;
 use holdfast_rpc::Access;
 use holdfast_sql::{Outcome, SqlCall, SqlReply, SqlRuntime, SqlRuntimeOptions};
-use holdfast_types::Millis;
+use holdfast_types::{AlarmTime, Millis};
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 
+use self::alarm::Posting;
 use super::{
-    Begun, CellRuntime, EventCall, EventId, OpAnswer, OpId, RequestBody, RuntimeContext, SharedEngine, Turn,
+    AlarmBegun, Begun, CellRuntime, EventCall, EventId, OpAnswer, OpId, RequestBody, RuntimeContext,
+    SharedEngine, Turn,
 };
+use crate::clock;
 
 /// The SQL handler of one resident cell.
 pub(super) struct Sql {
     context: RuntimeContext,
     engine: SharedEngine,
     runtime: SqlRuntime,
+    /// Sends what an alarm posts.
+    outbound: Option<Outbound>,
+    /// What the alarm that runs has posted.
+    posting: Option<Posting>,
+    ops_made: u64,
 }
 
 impl Sql {
-    pub(super) fn new(context: RuntimeContext, engine: SharedEngine) -> Self {
-        Self { context, engine, runtime: SqlRuntime::new(SqlRuntimeOptions::default()) }
+    pub(super) fn new(context: RuntimeContext, engine: SharedEngine, outbound: Option<Outbound>) -> Self {
+        let runtime = SqlRuntime::new(SqlRuntimeOptions::default());
+        Self { context, engine, runtime, outbound, posting: None, ops_made: 0 }
     }
 }
 
@@ -35,6 +48,7 @@ impl CellRuntime for Sql {
             body,
             is_read_only: call.access == Access::ReadOnly,
             cell: &self.context.cell,
+            now: clock::wall(),
             epoch: self.context.epoch,
         };
         match self.runtime.handle(&mut self.engine.borrow_mut(), &sql_call, turn.now) {
@@ -43,8 +57,12 @@ impl CellRuntime for Sql {
         }
     }
 
-    fn complete(&mut self, _: OpId, _: OpAnswer, _: &mut Turn) {
-        unreachable!("SQL starts no operation");
+    fn alarm(&mut self, event: EventId, alarm: (AlarmTime, u32), turn: &mut Turn) -> AlarmBegun {
+        self.begin_alarm(event, alarm, turn)
+    }
+
+    fn complete(&mut self, op: OpId, answer: OpAnswer, turn: &mut Turn) {
+        self.posted(op, &answer, turn);
     }
 
     fn cancel(&mut self, _: EventId, _: &mut Turn) {
@@ -52,11 +70,13 @@ impl CellRuntime for Sql {
     }
 
     fn next_deadline(&self) -> Option<Millis> {
-        self.runtime.next_deadline()
+        let posting = self.posting.as_ref().map(|posting| posting.look_at);
+        [self.runtime.next_deadline(), posting].into_iter().flatten().min()
     }
 
     fn wake(&mut self, turn: &mut Turn) {
         self.runtime.expire(&mut self.engine.borrow_mut(), turn.now);
+        self.look_at_posting(turn);
     }
 
     fn stop(&mut self) {

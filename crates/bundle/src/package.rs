@@ -38,6 +38,7 @@ pub(crate) fn assemble(config: &Config, graph: &Graph, limits: &Limits) -> Resul
         bindings: config.bindings.clone(),
         classes: classes.into_iter().collect(),
         migrations: config.migrations.clone(),
+        crons: config.crons.clone(),
     };
     Ok(Package::new(manifest, blobs).expect("every blob of the manifest was added to these blobs"))
 }

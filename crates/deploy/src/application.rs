@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_js::{Application, Binding as Bound, SourceKind};
+use holdfast_js::{Application, Binding as Bound, CRON_CLASS, SourceKind};
 use holdfast_records::{Binding, Manifest, ModuleKind};
 use tokio::sync::watch;
 
@@ -30,14 +30,17 @@ impl Loaded {
                 .ok_or_else(|| DeployError::NotRunnable(format!("`{}` is WebAssembly", module.name)))?;
             modules.push((module.name.clone(), kind, self.package.bytes(module.content).clone()));
         }
-        if manifest.classes.iter().any(|class| class == DATABASES) {
-            let reason = format!("a class cannot be named `{DATABASES}`: that is the class of databases");
-            return Err(DeployError::NotRunnable(reason));
+        for (name, whose) in [(DATABASES, "databases"), (CRON_CLASS, "cron triggers")] {
+            if manifest.classes.iter().any(|class| class == name) {
+                let reason = format!("a class cannot be named `{name}`: that is the class of {whose}");
+                return Err(DeployError::NotRunnable(reason));
+            }
         }
         let not_runnable = |error: &dyn std::fmt::Display| DeployError::NotRunnable(error.to_string());
         let application = Application::new(self.id.to_string(), &manifest.entry, modules)
             .map_err(|error| not_runnable(&error))?;
         let application = bind(application, manifest, &self.secrets)
+            .scheduled(manifest.crons.iter().cloned())
             .compatibility(&manifest.compatibility_date, manifest.compatibility_flags.iter().cloned());
         application.compile().map_err(|error| not_runnable(&error))?;
         Ok(application)

@@ -47,6 +47,7 @@ fn make(source: &str, more: &[(&str, ModuleKind, &str)]) -> Package {
         bindings: vec![binding],
         classes: vec![],
         migrations: vec![],
+        crons: vec![],
     };
     Package::new(manifest, blobs).unwrap()
 }

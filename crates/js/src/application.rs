@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::effect::JsError;
 use crate::foreign::Bytecode;
-use crate::isolate::modules;
+use crate::isolate::{CRON_CLASS, modules};
 
 /// What a module's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +82,7 @@ pub struct Application {
     compatibility_date: String,
     compatibility_flags: BTreeSet<String>,
     version: String,
+    crons: BTreeSet<String>,
     /// The bytecode of its ECMAScript modules, or why there is none.
     compiled: OnceLock<Result<BTreeMap<String, Bytecode>, JsError>>,
 }
@@ -121,6 +122,7 @@ impl Application {
             compatibility_date: String::new(),
             compatibility_flags: BTreeSet::new(),
             version: version.into(),
+            crons: BTreeSet::new(),
             compiled: OnceLock::new(),
         })
     }
@@ -130,6 +132,18 @@ impl Application {
     pub fn bind(mut self, name: impl Into<String>, binding: Binding) -> Self {
         self.bindings.insert(name.into(), binding);
         self
+    }
+
+    /// With expressions whose times call the `scheduled` handler. One that cannot be read never comes.
+    #[must_use]
+    pub fn scheduled(mut self, crons: impl IntoIterator<Item = String>) -> Self {
+        self.crons.extend(crons);
+        self
+    }
+
+    /// The cron expressions, in byte order.
+    pub fn crons(&self) -> impl Iterator<Item = &str> {
+        self.crons.iter().map(String::as_str)
     }
 
     /// With the behaviour that the project was written for.
@@ -158,9 +172,12 @@ impl Application {
         self.compatibility_flags.contains(flag)
     }
 
-    /// Whether a binding names this Durable Object class.
+    /// Whether a binding names this Durable Object class, or the fleet has it for every application.
     #[must_use]
     pub fn has_class(&self, class: &str) -> bool {
+        if class == CRON_CLASS {
+            return true;
+        }
         self.bindings
             .values()
             .any(|binding| matches!(binding, Binding::ObjectNamespace { class: named } if named == class))

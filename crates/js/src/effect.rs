@@ -167,6 +167,29 @@ pub enum OpAnswer {
     Failed(JsError),
 }
 
+/// How a run of the `scheduled` handler ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// Well.
+    Ok,
+    /// It threw, or took too long.
+    Failed,
+    /// It did not end, as often as it began: it is not run again.
+    GivenUp,
+}
+
+impl RunEnd {
+    /// In a word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::GivenUp => "given_up",
+        }
+    }
+}
+
 /// How loud a log line is: the method of `console`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLevel {
@@ -205,6 +228,11 @@ pub enum Effect {
         event: EventId,
         /// Whether the class has a handler; otherwise nothing ran, and nothing is consumed.
         has_handler: bool,
+    },
+    /// A run of the Worker's `scheduled` handler, which no caller waits for, is over.
+    ScheduledEnded {
+        /// How.
+        end: RunEnd,
     },
     /// The event's handler threw.
     Fail {

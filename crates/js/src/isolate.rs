@@ -24,6 +24,7 @@ mod limits;
 pub(crate) mod modules;
 pub(crate) mod objects;
 pub(crate) mod ops;
+pub(crate) mod scheduled;
 mod start;
 pub(crate) mod timers;
 mod turn;
@@ -42,6 +43,7 @@ mod tests;
 pub use kind::{IsolateKind, Object};
 pub use limits::Limits;
 pub use objects::{id_from_name, is_id_of};
+pub use scheduled::{CRON_CLASS, CRON_OBJECT};
 
 use budget::Budget;
 use host::Host;

@@ -18,9 +18,9 @@ pub use application::{Application, ApplicationError, Binding, SourceKind};
 pub use effect::{
     BrokenCause, Effect, Ending, EventCall, EventId, IncomingBody, IncomingBodyId, IncomingRequest,
     IncomingResponse, JsError, LogLevel, Now, Op, OpAnswer, OpId, OutgoingBody, OutgoingBodyId, OutgoingCall,
-    OutgoingRequest, OutgoingResponse, Redirect, SocketAction, SocketEnd, SocketEvent, SocketId,
+    OutgoingRequest, OutgoingResponse, Redirect, RunEnd, SocketAction, SocketEnd, SocketEvent, SocketId,
     SocketMessage, StartError, Turn, TurnEnd,
 };
-pub use isolate::{Isolate, IsolateKind, Limits, Object, id_from_name, is_id_of};
+pub use isolate::{CRON_CLASS, CRON_OBJECT, Isolate, IsolateKind, Limits, Object, id_from_name, is_id_of};
 pub use web::compression::{ContentDecoder, ContentError};
 pub use web::sockets::KeptSockets;

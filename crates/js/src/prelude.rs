@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use rquickjs::{CatchResultExt, Context, Ctx, Exception, Function, Object, Result, Runtime, Value};
 
 use crate::foreign::{Bytecode, Shared};
-use crate::isolate::{console, databases, events, objects, ops, timers};
+use crate::isolate::{console, databases, events, objects, ops, scheduled, timers};
 use crate::{clone, storage, web};
 
 mod core_part;
@@ -58,6 +58,7 @@ static ON_DEMAND: &[&Part] = &[
     &console::INSPECT,
     &objects::PART,
     &databases::PART,
+    &scheduled::PART,
     &storage::PART,
     &storage::SQL_PART,
     &storage::alarm::PART,

@@ -25,7 +25,7 @@ const BEGIN: &str = "(body => {
 })";
 
 /// 2026-01-01T00:00:00Z.
-const WALL_MS: u64 = 1_767_225_600_000;
+pub(crate) const WALL_MS: u64 = 1_767_225_600_000;
 
 /// What a snippet came to.
 pub(crate) struct Outcome {

@@ -17,9 +17,9 @@ pub struct FleetIdentity {
     /// The fleet.
     #[serde(with = "hex::fleet_id")]
     pub fleet: FleetId,
-    /// The authorities, newest first: the first signs, all are trusted.
+    /// The authorities: the first that is not pending signs, all are trusted.
     pub cas: Vec<CaCertificate>,
-    /// Keys that sign bearer tokens, newest first: the first signs, all verify.
+    /// Keys that sign bearer tokens: the first that is not pending signs, all verify.
     pub token_keys: Vec<TokenKey>,
 }
 
@@ -30,6 +30,9 @@ pub struct CaCertificate {
     pub certificate_pem: String,
     /// PKCS#8 private key, PEM.
     pub key_pem: String,
+    /// It is to sign later, when every program trusts it. Since 1.1.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pending: bool,
 }
 
 /// An Ed25519 key that signs tokens.
@@ -39,6 +42,23 @@ pub struct TokenKey {
     pub id: String,
     /// PKCS#8 private key, base64.
     pub pkcs8_base64: String,
+    /// As of authorities. Since 1.1.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pending: bool,
+}
+
+impl FleetIdentity {
+    /// The authority that signs.
+    #[must_use]
+    pub fn signing_authority(&self) -> Option<&CaCertificate> {
+        self.cas.iter().find(|ca| !ca.pending)
+    }
+
+    /// The key that signs tokens.
+    #[must_use]
+    pub fn signing_token_key(&self) -> Option<&TokenKey> {
+        self.token_keys.iter().find(|key| !key.pending)
+    }
 }
 
 impl std::fmt::Debug for FleetIdentity {
@@ -49,7 +69,7 @@ impl std::fmt::Debug for FleetIdentity {
 
 impl Record for FleetIdentity {
     const KIND: &'static str = "fleet identity";
-    const VERSION: RecordVersion = RecordVersion { major: 1, minor: 0 };
+    const VERSION: RecordVersion = RecordVersion { major: 1, minor: 1 };
 }
 
 #[cfg(test)]
@@ -63,6 +83,16 @@ mod tests {
         let record = FleetIdentity::decode(GOLDEN.trim().as_bytes()).expect("golden");
         assert_eq!(record.token_keys.len(), 1);
         assert_eq!(String::from_utf8(record.encode()).expect("utf-8"), GOLDEN.trim());
+    }
+
+    #[test]
+    fn what_is_pending_is_said_and_signs_nothing() {
+        let mut record = FleetIdentity::decode(GOLDEN.trim().as_bytes()).expect("golden");
+        let pending = CaCertificate { pending: true, ..record.cas[0].clone() };
+        record.cas.insert(0, pending);
+        let decoded = FleetIdentity::decode(&record.encode()).expect("it was just encoded");
+        assert!(decoded == record, "it decodes to what was encoded");
+        assert!(decoded.signing_authority() == Some(&record.cas[1]), "the one that is not pending signs");
     }
 
     #[test]

@@ -25,6 +25,9 @@ pub struct Manifest {
     pub classes: Vec<String>,
     /// How the project's classes came to be, as the project tells it.
     pub migrations: Vec<MigrationEntry>,
+    /// Cron expressions whose times call the Worker's `scheduled` handler.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub crons: Vec<String>,
 }
 
 /// One module.

@@ -126,6 +126,7 @@ mod tests {
             bindings: vec![],
             classes: vec![],
             migrations: vec![],
+            crons: vec![],
         }
     }
 

@@ -4,7 +4,9 @@
 
 mod caller;
 mod fleet;
+mod follow;
 mod process;
+mod rotation;
 
 use holdfast_bucket::BucketError;
 use holdfast_records::RecordError;
@@ -12,7 +14,10 @@ use holdfast_types::SessionId;
 
 pub use caller::Caller;
 pub use fleet::{create, load, load_or_create};
-pub use process::ProcessIdentity;
+pub use follow::{FOLLOW_INTERVAL, follow};
+pub(crate) use process::{ALPN_H2, ALPN_SOCKETS};
+pub use process::{ProcessIdentity, fingerprint};
+pub use rotation::{Rotated, RotationStep, advanced, next_step, store};
 
 /// What a process is in its fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -36,10 +36,10 @@ pub(crate) const STREAM_WINDOW_LEN: u32 = 1024 * 1024;
 pub(crate) const CONNECTION_WINDOW_LEN: u32 = 8 * 1024 * 1024;
 /// The same for what comes to a node: as many slow handlers as this holds streams must not hold up the others' messages.
 pub(crate) const NODE_WINDOW_LEN: u32 = 64 * 1024 * 1024;
-/// Bytes that a node may send ahead on one WebSocket.
+/// Bytes that may be sent ahead on one WebSocket.
 pub(crate) const SOCKET_WINDOW_LEN: u32 = 64 * 1024;
-/// Bytes that a node may send ahead on all WebSockets of one connection: never what holds one back, so that a client that
-/// takes nothing holds up no other.
+/// Bytes that may be sent ahead on all WebSockets of one connection: never what holds one back, so that a client or an object
+/// that takes nothing holds up no other.
 pub(crate) const SOCKETS_WINDOW_LEN: u32 = 0x7fff_ffff;
 /// A channel that nobody used for this long is dropped.
 pub(crate) const CHANNEL_IDLE_MAX: Duration = Duration::from_secs(120);

@@ -12,7 +12,7 @@ use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use futures::FutureExt as _;
 use http_body::Frame;
 use http_body_util::BodyExt as _;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::{Body, BodyError};
 
@@ -20,6 +20,8 @@ use crate::{Body, BodyError};
 pub const SOCKET_MESSAGE_LEN_MAX: usize = 32 << 20;
 /// Bytes on their way to a slow peer beyond which a writer that waits is held back.
 const ROOM_LEN: usize = 64 << 10;
+/// A message up to this length needs no room in a reader's pool: there may be one of each socket.
+const POOLED_LEN: usize = 16 << 10;
 /// A kind and four bytes of length stand before each message.
 const PREFIX_LEN: usize = 5;
 /// No code: what stands for it in close events (RFC 6455, 7.1.5).
@@ -88,6 +90,11 @@ impl SocketFrame {
 pub struct SocketReader {
     body: Option<Body>,
     buffer: BytesMut,
+    /// The room for long messages of all who share it, in KiB.
+    pool: Option<Arc<Semaphore>>,
+    /// Of the message that is being read, or was given out last.
+    room: Option<OwnedSemaphorePermit>,
+    is_given: bool,
 }
 
 impl std::fmt::Debug for SocketReader {
@@ -100,7 +107,14 @@ impl SocketReader {
     /// Reads this body.
     #[must_use]
     pub fn new(body: Body) -> Self {
-        Self { body: Some(body), buffer: BytesMut::new() }
+        Self { body: Some(body), buffer: BytesMut::new(), pool: None, room: None, is_given: false }
+    }
+
+    /// Reads this body; a long message only once it has room in `pool`, which counts KiB. It keeps that room until the next
+    /// one is asked for.
+    #[must_use]
+    pub fn within(body: Body, pool: Arc<Semaphore>) -> Self {
+        Self { pool: Some(pool), ..Self::new(body) }
     }
 
     /// The next message; none when the other end has nothing more to say. Dropping the future loses nothing.
@@ -108,8 +122,13 @@ impl SocketReader {
     /// # Errors
     /// The other end is lost, or what came is not valid. Nothing follows.
     pub async fn next(&mut self) -> Result<Option<SocketFrame>, BodyError> {
+        if std::mem::take(&mut self.is_given) {
+            self.room = None;
+        }
         loop {
-            if let Some(frame) = self.take()? {
+            let len = self.next_len()?;
+            self.make_room(len).await;
+            if let Some(frame) = self.take(len)? {
                 return Ok(Some(frame));
             }
             let Some(body) = &mut self.body else { return Ok(None) };
@@ -138,13 +157,29 @@ impl SocketReader {
         }
     }
 
-    fn take(&mut self) -> Result<Option<SocketFrame>, BodyError> {
-        let Some(mut prefix) = self.buffer.get(..PREFIX_LEN) else { return Ok(None) };
-        let (kind, len) = (prefix.get_u8(), prefix.get_u32());
-        let len = usize::try_from(len)?;
+    /// The length of the message that comes next, once its prefix is there.
+    fn next_len(&self) -> Result<Option<usize>, BodyError> {
+        let Some(mut prefix) = self.buffer.get(1..PREFIX_LEN) else { return Ok(None) };
+        let len = usize::try_from(prefix.get_u32())?;
         if len > SOCKET_MESSAGE_LEN_MAX {
             return Err(format!("a message of {len} bytes: the limit is {SOCKET_MESSAGE_LEN_MAX}").into());
         }
+        Ok(Some(len))
+    }
+
+    async fn make_room(&mut self, len: Option<usize>) {
+        let (Some(pool), Some(len)) = (&self.pool, len) else { return };
+        if len <= POOLED_LEN || self.room.is_some() {
+            return;
+        }
+        let kib = u32::try_from(len.div_ceil(1024)).expect("a message is below its bound");
+        let room = Arc::clone(pool).acquire_many_owned(kib).await;
+        self.room = Some(room.expect("the pool is never closed"));
+    }
+
+    fn take(&mut self, len: Option<usize>) -> Result<Option<SocketFrame>, BodyError> {
+        let Some(len) = len else { return Ok(None) };
+        let kind = self.buffer[0];
         if self.buffer.len() < PREFIX_LEN + len {
             self.buffer.reserve(PREFIX_LEN + len - self.buffer.len());
             return Ok(None);
@@ -155,6 +190,7 @@ impl SocketReader {
             // An idle socket holds no memory of its last message.
             self.buffer = BytesMut::new();
         }
+        self.is_given = true;
         SocketFrame::decode(kind, payload).map(Some)
     }
 }
@@ -342,6 +378,37 @@ mod tests {
         let (writer, body) = socket_pipe();
         writer.end();
         assert_eq!(SocketReader::new(body).next().await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn long_messages_share_their_room_and_short_ones_need_none() {
+        let pool = Arc::new(Semaphore::new(40));
+        let message = |len| SocketFrame::Binary(Bytes::from(vec![0; len]));
+        let reader = |frames: &[SocketFrame]| {
+            let (writer, body) = socket_pipe();
+            for frame in frames {
+                writer.push(frame).unwrap();
+            }
+            writer.end();
+            SocketReader::within(body, Arc::clone(&pool))
+        };
+        let mut first = reader(&[message(30 << 10), message(30 << 10)]);
+        let mut second = reader(&[message(POOLED_LEN), message(30 << 10)]);
+        assert_eq!(first.next().await.unwrap(), Some(message(30 << 10)));
+        assert_eq!(pool.available_permits(), 10);
+        assert_eq!(second.next().await.unwrap(), Some(message(POOLED_LEN)));
+        assert!(second.next().now_or_never().is_none(), "there is no room");
+        // The next one gives the room of the one before back first, and stands behind who waits.
+        {
+            let mut waits = std::pin::pin!(second.next());
+            assert!(waits.as_mut().now_or_never().is_none());
+            assert!(first.next().now_or_never().is_none());
+            assert_eq!(waits.await.unwrap(), Some(message(30 << 10)));
+        }
+        drop(second);
+        assert_eq!(first.next().await.unwrap(), Some(message(30 << 10)));
+        assert_eq!(first.next().await.unwrap(), None);
+        assert_eq!(pool.available_permits(), 40);
     }
 
     #[tokio::test]

@@ -101,7 +101,7 @@ pub struct MintError {
     pub detail: String,
 }
 
-/// Makes a token with the fleet's newest key.
+/// Makes a token with the fleet's signing key.
 ///
 /// # Errors
 /// [`MintError`] when the fleet's record holds no usable key.
@@ -113,7 +113,7 @@ pub fn mint(
     expires_s: u64,
 ) -> Result<String, MintError> {
     let failed = |key_id: &str, detail: String| MintError { key_id: key_id.to_owned(), detail };
-    let key = fleet.token_keys.first().ok_or_else(|| failed("", "the record has none".into()))?;
+    let key = fleet.signing_token_key().ok_or_else(|| failed("", "the record has none".into()))?;
     let pair = key_pair(key).map_err(|detail| failed(&key.id, detail))?;
     let mut id = [0; 8];
     getrandom::fill(&mut id).map_err(|e| failed(&key.id, e.to_string()))?;

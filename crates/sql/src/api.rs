@@ -2,6 +2,7 @@
 //! callers, so a stream that leaves a transaction open has the cell for itself until it ends it, or until it expires.
 //! A reply is made only when every statement of the call has ended; whoever sends it waits for [`Engine::ticket`] first.
 
+mod alarm;
 mod args;
 mod cursor;
 mod d1;
@@ -18,6 +19,7 @@ mod value;
 
 use holdfast_types::{CellName, Epoch, Millis};
 
+pub use alarm::AlarmRun;
 pub use reply::SqlReply;
 
 use crate::engine::Engine;
@@ -57,7 +59,7 @@ pub struct SqlCall<'a> {
     /// The HTTP method.
     pub method: &'a str,
     /// The path below the cell: `/v2`, `/v2/pipeline`, `/v3`, `/v3/pipeline`, `/v3/cursor`, `/v1/execute`,
-    /// `/v1/batch`, `/query`, `/` or, from within the fleet, `/d1`.
+    /// `/v1/batch`, `/query`, `/alarm`, `/` or, from within the fleet, `/d1`.
     pub path: &'a str,
     /// The whole body. Its type is not asked: all bodies are JSON, and curl sends another name for it.
     pub body: &'a [u8],
@@ -65,6 +67,8 @@ pub struct SqlCall<'a> {
     pub is_read_only: bool,
     /// The cell, for its description.
     pub cell: &'a CellName,
+    /// The time, since 1970-01-01 UTC.
+    pub now: Millis,
     /// The epoch in which it is resident; with the engine's txid it makes the position that replies name.
     pub epoch: Epoch,
 }
@@ -108,10 +112,12 @@ impl SqlRuntime {
             ("POST", "/v1/batch") => v1::batch(self, engine, call),
             ("POST", "/query") => query::run(self, engine, call),
             ("POST", "/d1") => d1::run(self, engine, call),
+            ("GET" | "POST" | "DELETE", "/alarm") => alarm::run(self, engine, call, method),
             ("GET", "") => describe::run(self, engine, call),
             (_, "/v1/execute" | "/v1/batch" | "/v2/pipeline" | "/v3/pipeline" | "/v3/cursor" | "/query") => {
                 Outcome::Reply(SqlReply::wrong_method(call, "POST"))
             }
+            (_, "/alarm") => Outcome::Reply(SqlReply::wrong_method(call, "GET, HEAD, POST, DELETE")),
             (_, "/v2" | "/v3" | "") => Outcome::Reply(SqlReply::wrong_method(call, "GET, HEAD")),
             _ => Outcome::Reply(SqlReply::unknown_path(call)),
         }

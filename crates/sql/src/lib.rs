@@ -10,7 +10,7 @@ mod ffi;
 mod options;
 mod paged;
 
-pub use api::{Outcome, SqlCall, SqlReply, SqlRuntime, SqlRuntimeOptions, version};
+pub use api::{AlarmRun, Outcome, SqlCall, SqlReply, SqlRuntime, SqlRuntimeOptions, version};
 pub use engine::{
     CaptureError, Captured, CapturedBody, CloseError, ClosedDatabase, Engine, EngineError, ExecLimits,
     ExecRows, KV_LIST_LEN_MAX, KvRange, OpenError, RESERVED_PREFIX, SqlValue,

@@ -177,6 +177,8 @@ metrics! {
         "Armed alarms of resident cells whose last run did not succeed.";
     ALARM_INDEX_WRITES: Kind::Counter, "holdfast.cellnode.alarms.index.writes.count", "{write}", ["operation", "outcome"],
         "Writes of the alarm index: wake entries put, retired records written, obsolete entries deleted.";
+    SCHEDULED_RUNS: Kind::Counter, "holdfast.cellnode.scheduled.runs.count", "{run}", ["outcome"],
+        "Runs of `scheduled` handlers that have ended: ok, failed (it threw, or took 15 minutes), given_up (it began three times and never ended).";
     LOG_RETAINED: Kind::UpDown, "holdfast.cellnode.log.retained.bytes", "By", [],
         "Bytes of frames in the memory of sessions that the bucket does not store yet.";
     LOG_BUNDLES: Kind::Counter, "holdfast.cellnode.log.bundles.count", "{bundle}", ["outcome"],

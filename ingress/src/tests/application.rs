@@ -42,6 +42,7 @@ fn package(source: &str) -> Package {
         bindings: vec![BindingEntry { name: "ROOMS".into(), binding }],
         classes: vec!["Room".into()],
         migrations: vec![],
+        crons: vec![],
     };
     Package::new(manifest, blobs).unwrap()
 }

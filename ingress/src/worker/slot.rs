@@ -210,7 +210,9 @@ impl Slot {
         match effect {
             Effect::Respond { event, response } => self.respond(event, response),
             // Only methods return, and nobody calls one of the Worker from outside; only objects have alarms.
-            Effect::Return { event: _, value: _ } | Effect::AlarmEnded { event: _, has_handler: _ } => {}
+            Effect::Return { event: _, value: _ }
+            | Effect::AlarmEnded { event: _, has_handler: _ }
+            | Effect::ScheduledEnded { end: _ } => {}
             Effect::Fail { event, error, pass_through: _ } => self.threw(event, &error),
             Effect::Done { event } => self.event_over(event),
             Effect::Start { op, op_call } => self.start_op(op, op_call),

@@ -14,7 +14,15 @@ impl Cluster {
     /// # Errors
     /// When the store fails, or the record does not decode.
     pub async fn owner(&self, db: &str) -> Result<Option<OwnerRecord>> {
-        self.record(&Key::Owner(CellName::new("db", db)?).to_string()).await
+        self.owner_of(&CellName::new("db", db)?).await
+    }
+
+    /// The owner record of a cell.
+    ///
+    /// # Errors
+    /// When the store fails, or the record does not decode.
+    pub async fn owner_of(&self, cell: &CellName) -> Result<Option<OwnerRecord>> {
+        self.record(&Key::Owner(cell.clone()).to_string()).await
     }
 
     /// The lease of a node.

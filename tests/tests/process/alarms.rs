@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use holdfast_records::{Key, OwnerRecord, Record as _};
 use holdfast_tests::client::SqlClient;
 use holdfast_tests::cluster::{Cluster, ClusterOptions};
 use holdfast_tests::wait;
@@ -12,7 +11,7 @@ use holdfast_types::CellName;
 use http::Method;
 use serde_json::Value;
 
-use crate::support::{SOON, TTL, client};
+use crate::support::{SOON, TTL, client, db_on, ids};
 
 /// `/set/NAME?in=MS`, `/delete/NAME`, `/rung/NAME`. A bell that rings says so in the log of its node, with when it was due.
 const BELLS: &str = "import { DurableObject } from 'cloudflare:workers';
@@ -89,11 +88,7 @@ impl Bells {
     async fn set(&self, name: &str, ms: u64) -> (u64, String) {
         let set = self.until(&format!("/set/{name}?in={ms}"), |answer| answer["due"].is_u64()).await;
         let cell = CellName::parse(set["cell"].as_str().unwrap()).unwrap();
-        let key = Key::Owner(cell).to_string();
-        let store = format!("file://{}", self.cluster.dir().join("store").display());
-        let buckets = holdfast_bucket::BucketArgs::at(&store).open().await.unwrap();
-        let object = buckets.records.get(&key).await.unwrap().expect("it has an owner record");
-        let owner = OwnerRecord::decode(&object.body).unwrap();
+        let owner = self.cluster.owner_of(&cell).await.unwrap().expect("it has an owner record");
         (set["due"].as_u64().unwrap(), owner.node.to_string())
     }
 
@@ -161,4 +156,27 @@ async fn alarms_that_were_due_while_all_were_away_run_when_they_come_back() {
     for name in ["b3", "b7"] {
         assert_eq!(bells.rung(name).await, [0; 0]);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_alarm_of_a_database_runs_its_statements_on_another_node_than_the_killed_owner() {
+    let options = ClusterOptions { nodes: 2, wakers: 1, lease_ttl: TTL, ..ClusterOptions::default() };
+    let mut cluster = Cluster::start(options).await.unwrap();
+    let (client, ingress) = (client(), cluster.ingress());
+    let db = db_on(&cluster, &client, "n1").await;
+    let body = r#"{"in_ms": 4000, "sql": "INSERT INTO t (id, n) VALUES (?, 1)", "args": ["by the alarm"]}"#;
+    let path = format!("/-/db/{db}/alarm");
+    let set = client.send(Method::POST, ingress, &path, body.into()).await.into_result().unwrap();
+    assert_eq!(set.status, 200, "{}", set.text());
+    cluster.kill("n1").unwrap();
+    // Nobody asks for the database before.
+    let ran = wait::until("the alarm", SOON, async || {
+        let ran = cluster.metric("n2", "holdfast_cellnode_alarms_runs_count", "succeeded").await?;
+        ensure!(ran >= 1.0, "not yet");
+        Ok(())
+    });
+    ran.await.unwrap();
+    assert_eq!(ids(&client, ingress, &db).await.unwrap(), ["by the alarm"]);
+    let shown = client.send(Method::GET, ingress, &path, Default::default()).await.into_result().unwrap();
+    assert_eq!(shown.json().unwrap()["alarm"], Value::Null);
 }

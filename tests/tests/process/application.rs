@@ -53,6 +53,7 @@ fn package(class: &str, source: &str) -> Package {
         }],
         classes: vec![class.into()],
         migrations: vec![],
+        crons: vec![],
     };
     Package::new(manifest, blobs).unwrap()
 }

@@ -105,6 +105,7 @@ fn page_cache_of_one(dir: &Path) -> Result<u64> {
         body: body.as_bytes(),
         is_read_only: false,
         cell: &cell,
+        now: Millis::ZERO,
         epoch: Epoch::new(1),
     };
     let outcome = SqlRuntime::new(SqlRuntimeOptions::default()).handle(&mut engine, &call, Millis::ZERO);

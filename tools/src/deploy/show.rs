@@ -48,12 +48,13 @@ fn to_json(id: VersionId, state: &str, record: &VersionRecord) -> Value {
         "version": id.to_string(), "state": state, "created_ms": record.created_ms.get(), "message": record.message,
         "name": manifest.name, "entry": manifest.entry, "compatibility_date": manifest.compatibility_date,
         "compatibility_flags": manifest.compatibility_flags, "classes": manifest.classes,
+        "crons": manifest.crons,
         "modules": modules.collect::<Vec<_>>(), "bindings": bindings.collect::<Vec<_>>(),
     })
 }
 
 fn to_text(id: VersionId, state: &str, record: &VersionRecord) -> String {
-    let Manifest { name, entry, compatibility_date, compatibility_flags, modules, bindings, .. } =
+    let Manifest { name, entry, compatibility_date, compatibility_flags, modules, bindings, crons, .. } =
         &record.manifest;
     let state = match state {
         "runs" => " (runs)",
@@ -87,6 +88,13 @@ fn to_text(id: VersionId, state: &str, record: &VersionRecord) -> String {
                 }
             };
             table.row([name, what, &shortened(value)]);
+        }
+        text += &format!("\n{table}");
+    }
+    if !crons.is_empty() {
+        let mut table = Table::new(["CRON"]);
+        for cron in crons {
+            table.row([cron]);
         }
         text += &format!("\n{table}");
     }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::super::event::ReplySender;
 use super::super::worker::Job;
 use super::super::{EventReply, Resident};
-use super::{Actor, Input};
+use super::Actor;
 use crate::clock;
 use crate::runtime::{
     Answer, Effect, EventId, OpAnswer, OpId, Operation, Piece, ReplyBody, Wanted, read_socket,
@@ -29,7 +29,7 @@ impl Actor {
             return;
         }
         if self.must_hold_for_checkpoint() {
-            return self.held.push_back(Input::Completed(op, answer));
+            return self.held.push_back((op, answer));
         }
         self.operations.ended(op);
         self.turn.now = clock::monotonic();
@@ -49,12 +49,6 @@ impl Actor {
 
     /// Tells the runtime what came for a socket.
     pub(super) fn socket(&mut self, socket: SocketId, event: SocketEvent) {
-        if !self.may_turn() {
-            return;
-        }
-        if self.must_hold_for_checkpoint() {
-            return self.held.push_back(Input::Socket(socket, event));
-        }
         self.turn.now = clock::monotonic();
         self.touch(self.turn.now);
         self.runtime.socket(socket, event, &mut self.turn);

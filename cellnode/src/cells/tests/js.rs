@@ -14,7 +14,7 @@ use http_body_util::{BodyExt as _, Full};
 use tokio::sync::{mpsc, watch};
 
 use super::support::{Bench, Client, PATIENCE, Reply};
-use crate::runtime::{Applications, Classes};
+use crate::runtime::{Applications, Classes, SocketRoom};
 
 /// A list of rows, and handlers by path.
 const ROWS: &str = r"
@@ -60,6 +60,9 @@ const ROWS: &str = r"
     export class NotBound extends DurableObject {}
 ";
 
+/// What may wait for the clients of all sockets.
+pub(super) const SOCKETS_MEMORY: u64 = 24 << 20;
+
 /// A bench whose cell is an object.
 pub(super) struct Js {
     pub(super) bench: Bench,
@@ -97,7 +100,8 @@ impl Js {
         let cell = format!("Rows:{}", id_from_name("Rows", "x"));
         let classes = |buckets: &Buckets, identity: &ProcessIdentity| {
             let outbound = outbound(buckets, identity);
-            Arc::new(Applications { running, outbound, limits, idle_ms }) as Arc<dyn Classes>
+            let sockets = SocketRoom::new(SOCKETS_MEMORY);
+            Arc::new(Applications { running, outbound, limits, sockets, idle_ms }) as Arc<dyn Classes>
         };
         Self { bench: Bench::of(&cell, classes, log, PATIENCE).await, deploy }
     }

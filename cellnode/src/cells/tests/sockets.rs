@@ -40,6 +40,7 @@ const ROOM: &str = r"
         webSocketMessage(ws, message) {
             if (message === 'write') this.write(message);
             if (message === 'close') return ws.close(4000, 'asked');
+            if (message === 'half a flood') { for (let n = 0; n < 15; n++) ws.send('x'.repeat(1 << 20)); return; }
             if (message === 'flood') { for (let n = 0; n < 40; n++) ws.send('x'.repeat(1 << 20)); return; }
             if (message === 'all') { for (const one of this.ctx.getWebSockets()) one.send('to all'); return; }
             ws.send(`${message} ${++this.seen} ${this.ctx.getTags(ws)} ${ws.deserializeAttachment()}`);
@@ -235,4 +236,41 @@ async fn a_client_that_takes_nothing_is_given_up() {
         taken += 1;
     }
     assert!((14..=16).contains(&taken), "{taken} MiB were kept for it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_take_nothing_share_what_the_node_has_for_them() {
+    let js = Js::new(ROOM).await;
+    let mut first = Talk::open(&js, "/a").await;
+    let mut second = Talk::open(&js, "/b").await;
+    first.say("half a flood");
+    assert_eq!(first.hear().await.len(), 1 << 20, "all of it was sent in one turn");
+    second.say("flood");
+    rows(&js, "error,closed 1006 WebSocket disconnected without sending Close frame. false").await;
+    let mut third = Talk::open(&js, "/c").await;
+    third.say("x");
+    assert_eq!(third.hear().await, "x 1 c /c", "one that takes what it is sent has room");
+    for _ in 0..14 {
+        assert_eq!(first.hear().await.len(), 1 << 20);
+    }
+    let mut taken = 0;
+    while let Ok(Some(_)) = second.next().await {
+        taken += 1;
+    }
+    assert!((8..=10).contains(&taken), "{taken} MiB were kept for it beside 14 of another");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_waits_while_the_node_has_no_room_for_what_it_begins() {
+    let js = Js::new(ROOM).await;
+    let mut talk = Talk::open(&js, "/a").await;
+    talk.say("1");
+    assert_eq!(talk.hear().await, "1 1 a /a");
+    let node = &js.bench.node;
+    let full = node.answers.hold(node.config.answers_max);
+    talk.say("2");
+    assert!(js.bench.call("/rows").await.is_err(), "a request is refused");
+    assert!(talk.hears.next().now_or_never().is_none(), "a message is not begun");
+    drop(full);
+    assert_eq!(talk.hear().await, "2 2 a /a");
 }

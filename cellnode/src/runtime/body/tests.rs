@@ -105,3 +105,22 @@ async fn a_body_that_comes_in_is_read_to_its_end_or_to_its_break() {
     assert_eq!(body.clone().read().await, Err("broken".into()));
     assert_eq!(body.read().await, Ok(None), "it breaks once");
 }
+
+#[tokio::test]
+async fn a_shared_backlog_knows_what_no_reader_has_taken() {
+    let backlog = Arc::new(Backlog::default());
+    let (mut one, mut reader) = OutgoingBody::counted(&backlog);
+    let (mut other, other_reader) = OutgoingBody::counted(&backlog);
+    let piece = one.chunk(Bytes::from_static(b"abc"));
+    assert_eq!(backlog.bytes(), 3, "what waits at the gate counts");
+    piece.enter(Box::new(|_| {}));
+    other.chunk(Bytes::from_static(b"defg")).enter(Box::new(|_| {}));
+    assert_eq!(backlog.bytes(), 7);
+    assert_eq!(reader.frame().await.unwrap().unwrap().into_data().unwrap(), "abc");
+    assert_eq!(backlog.bytes(), 4);
+    drop(other_reader);
+    assert_eq!(backlog.bytes(), 0, "nobody takes it any more");
+    drop(other.chunk(Bytes::from_static(b"lost")));
+    drop((one, reader, other));
+    assert_eq!(backlog.bytes(), 0);
+}

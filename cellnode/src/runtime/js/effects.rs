@@ -2,6 +2,7 @@
 
 use holdfast_js::{Effect as JsEffect, JsError, LogLevel, Op, OpId as JsOp, OutgoingCall, TurnEnd};
 use holdfast_outbound::{ObjectTarget, outgoing_request};
+use holdfast_telemetry::metrics;
 
 use super::convert::{event_of, failed, response_answer, returned};
 use super::object::JsObject;
@@ -52,6 +53,7 @@ impl JsObject {
                 let end = if has_handler { AlarmEnd::Succeeded } else { AlarmEnd::NoHandler };
                 self.end_alarm(end, turn);
             }
+            JsEffect::ScheduledEnded { end } => metrics().scheduled_run(end.as_str()),
             JsEffect::Done { event } => {
                 let event = event_of(event);
                 live.events.remove(&event);

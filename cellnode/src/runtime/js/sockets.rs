@@ -15,22 +15,57 @@ use holdfast_outbound::outgoing_response;
 use holdfast_rpc::{Body, LateBody, NO_CODE, SocketFrame, SocketReader};
 use holdfast_telemetry::{SocketDirection, metrics};
 use http_body_util::BodyExt as _;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::convert::failed;
 use super::object::JsObject;
 use crate::clock;
-use crate::runtime::{Answer, Effect, EventId, OutgoingBody, Piece, ReplyBody, Turn, Wanted};
+use crate::runtime::{
+    Answer, Backlog, Effect, EventId, OutgoingBody, OutgoingReader, Piece, ReplyBody, Turn, Wanted,
+};
 
 /// Bytes that may wait for a client that takes nothing, those that wait for their proof among them; beyond it the socket is
 /// given up.
 const BACKLOG_MAX: u64 = 16 << 20;
+/// Bytes that may wait for a client whatever waits for others.
+const BACKLOG_FAIR: u64 = 64 << 10;
+/// Memory of long messages that come in and whose handler has not begun, of all sockets of a node, in KiB.
+const MESSAGES_KIB: usize = 256 << 10;
 /// Handlers of messages that may be under way in one object. Beyond it the next message waits until one is done.
 const UNDER_WAY_MAX: usize = 1_024;
 /// Events of sockets are numbered from here: the cell numbers those of callers, and never reaches it.
 const EVENTS_FROM: u64 = 1 << 52;
 /// What a reader may be told before it looks.
 const WANTS_MAX: usize = 2;
+
+/// What the sockets of a node share.
+#[derive(Clone, Debug)]
+pub(crate) struct SocketRoom {
+    /// What waits for clients.
+    backlog: Arc<Backlog>,
+    /// Beyond it a socket for which more than its fair part waits is given up.
+    backlogs_max: u64,
+    /// Room for long messages, in KiB.
+    messages: Arc<Semaphore>,
+}
+
+impl SocketRoom {
+    /// Room in which `backlogs_max` bytes may wait for clients.
+    pub(crate) fn new(backlogs_max: u64) -> Self {
+        Self { backlog: Arc::default(), backlogs_max, messages: Arc::new(Semaphore::new(MESSAGES_KIB)) }
+    }
+
+    /// Whether another `len` bytes may wait for a client for whom `waiting` do.
+    fn has_room(&self, waiting: u64, len: u64) -> bool {
+        let is_fair = waiting + len <= BACKLOG_FAIR || self.backlog.bytes() + len <= self.backlogs_max;
+        waiting + len <= BACKLOG_MAX && is_fair
+    }
+
+    fn hold(&self, body: Body) -> (Held, OutgoingReader) {
+        let (out, reader) = OutgoingBody::counted(&self.backlog);
+        (Held::new(out, SocketReader::within(body, Arc::clone(&self.messages)), self.clone()), reader)
+    }
+}
 
 /// The sockets of an object.
 #[derive(Default)]
@@ -59,11 +94,12 @@ struct Held {
     reader: Option<SocketReader>,
     wants: Option<mpsc::Sender<Wanted>>,
     is_hibernatable: bool,
+    room: SocketRoom,
 }
 
 impl Held {
-    fn new(out: OutgoingBody, reader: SocketReader) -> Self {
-        Self { out: Some(out), reader: Some(reader), wants: None, is_hibernatable: false }
+    fn new(out: OutgoingBody, reader: SocketReader, room: SocketRoom) -> Self {
+        Self { out: Some(out), reader: Some(reader), wants: None, is_hibernatable: false, room }
     }
 
     fn want(&self, wanted: Wanted) {
@@ -76,7 +112,7 @@ impl Held {
     fn piece(&mut self, frame: &SocketFrame) -> Option<Piece> {
         let mut out = self.out.take()?;
         let chunk = frame.encode();
-        if out.backlog() + chunk.len() as u64 > BACKLOG_MAX {
+        if !self.room.has_room(out.backlog(), chunk.len() as u64) {
             self.want(Wanted::End);
             return Some(out.abort("the client takes nothing".to_owned()));
         }
@@ -129,7 +165,12 @@ impl Sockets {
         self.callers.clear();
         self.opening.clear();
         self.opened.clear();
-        self.waiting.clear();
+        // Nothing is under way any more that they could wait for.
+        for socket in self.waiting.drain(..) {
+            if let Some(held) = self.held.get(&socket) {
+                held.want(Wanted::Next);
+            }
+        }
         self.held.retain(|_, held| held.is_hibernatable);
         self.kept.borrow_mut().forget_unconnected();
     }
@@ -192,8 +233,14 @@ impl JsObject {
         };
         let body = match end {
             SocketEnd::Own(socket) => {
-                let (out, reader) = OutgoingBody::new();
-                self.sockets.held.insert(socket, Held::new(out, SocketReader::new(said)));
+                if !self.is_current(&live.application) {
+                    // Nobody of its version is there for what its client says; with the new one it connects again.
+                    let body = ReplyBody::Joined(holdfast_rpc::socket_pipe().1);
+                    let answer = Answer::Response(head.map(|()| body));
+                    return turn.effects.push(Effect::Answer { event, answer });
+                }
+                let (held, reader) = self.applications.sockets.hold(said);
+                self.sockets.held.insert(socket, held);
                 self.sockets.kept.borrow_mut().connected(socket);
                 self.sockets.version.get_or_insert_with(|| Arc::clone(&live.application));
                 ReplyBody::Stream(reader)
@@ -231,6 +278,11 @@ impl JsObject {
         self.say(socket, &frame, SocketDirection::Out, turn);
     }
 
+    /// Whether this version of the application is the one that runs.
+    fn is_current(&self, application: &Arc<Application>) -> bool {
+        self.applications.current().is_some_and(|current| Arc::ptr_eq(&current, application))
+    }
+
     fn say(&mut self, socket: SocketId, frame: &SocketFrame, direction: SocketDirection, turn: &mut Turn) {
         let Some(held) = self.sockets.held.get_mut(&socket) else { return };
         if let Some(piece) = held.piece(frame) {
@@ -241,9 +293,9 @@ impl JsObject {
 
     fn listen(&mut self, socket: SocketId, is_hibernatable: bool, turn: &mut Turn) {
         if let Some((uplink, body)) = self.sockets.opened.remove(&socket) {
-            let (out, reader) = OutgoingBody::new();
+            let (held, reader) = self.applications.sockets.hold(body);
             uplink.give(reader.boxed_unsync());
-            self.sockets.held.insert(socket, Held::new(out, SocketReader::new(body)));
+            self.sockets.held.insert(socket, held);
         }
         let Some(held) = self.sockets.held.get_mut(&socket) else { return };
         let Some(reader) = held.reader.take() else { return };
@@ -264,8 +316,11 @@ impl JsObject {
 
     /// A handler is done: another socket may go on.
     pub(super) fn let_next_socket_go_on(&mut self) {
-        if let Some(held) = self.sockets.waiting.pop_front().and_then(|next| self.sockets.held.get(&next)) {
-            held.want(Wanted::Next);
+        // One that has gone meanwhile passes its place on.
+        while let Some(next) = self.sockets.waiting.pop_front() {
+            if let Some(held) = self.sockets.held.get(&next) {
+                return held.want(Wanted::Next);
+            }
         }
     }
 

@@ -12,6 +12,7 @@ pub const SUPPORTED_KEYS: &[&str] = &[
     "name",
     "rules",
     "services",
+    "triggers",
     "tsconfig",
     "vars",
 ];
@@ -81,7 +82,6 @@ pub const LATER_KEYS: &[&str] = &[
     "streaming_tail_consumers",
     "tail_consumers",
     "text_blobs",
-    "triggers",
     "unsafe",
     "unsafe_hello_world",
     "vectorize",

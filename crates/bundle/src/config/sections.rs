@@ -1,5 +1,6 @@
 //! The tables of a configuration: Durable Objects, migrations, module rules, variables, definitions.
 
+use holdfast_cron::Schedule;
 use holdfast_records::{Binding, BindingEntry, MigrationEntry};
 use holdfast_types::CellName;
 
@@ -10,6 +11,8 @@ use crate::rules::{Rule, RuleKind};
 
 /// Longest name of a binding, a class or a migration, in bytes.
 const NAME_LEN_MAX: usize = 128;
+/// Cron expressions of one application.
+const CRONS_MAX: usize = 64;
 
 /// A Durable Object class that a binding names.
 #[derive(Clone, Debug)]
@@ -126,6 +129,33 @@ pub(super) fn d1_databases(
         found.push((name.offset, BindingEntry { name: name.text, binding }));
     }
     Ok(found)
+}
+
+/// `triggers`: cron expressions.
+pub(super) fn triggers(reader: &Reader<'_>, node: &Node) -> Result<Vec<String>, BundleError> {
+    const KEY: &str = "triggers.crons";
+    let mut crons = Vec::new();
+    for entry in reader.table("triggers", node)? {
+        if entry.key != "crons" {
+            return Err(reader.unknown("triggers", entry, &["crons"]));
+        }
+        for cron in reader.texts(KEY, &entry.node)? {
+            if let Err(error) = Schedule::parse(&cron.text) {
+                return Err(reader.wrong_value(KEY, &cron, error.to_string()));
+            }
+            if crons.len() == CRONS_MAX {
+                return Err(reader.wrong_value(
+                    KEY,
+                    &cron,
+                    format!("is one more than the limit of {CRONS_MAX}"),
+                ));
+            }
+            crons.push(cron.text);
+        }
+    }
+    crons.sort();
+    crons.dedup();
+    Ok(crons)
 }
 
 /// A Worker that a binding names.

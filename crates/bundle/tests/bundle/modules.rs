@@ -182,6 +182,7 @@ fn toml_gives_bindings_classes_and_definitions() {
              [vars]\nMODE = \"live\"\nLIMITS = { b = [1, 2.5], a = true }\n[define]\nVERSION = '\"v7\"'\n\
              [[durable_objects.bindings]]\nname = \"ROOMS\"\nclass_name = \"Room\"\n\
              [[d1_databases]]\nbinding = \"DB\"\ndatabase_name = \"shop\"\ndatabase_id = \"0\"\nmigrations_dir = \"m\"\n\
+             [triggers]\ncrons = [\"5 4 * * sun\", \"*/30 * * * *\", \"5 4 * * sun\"]\n\
              [[services]]\nbinding = \"ME\"\nservice = \"chat\"\nentrypoint = \"Admin\"\n\
              [[migrations]]\ntag = \"v1\"\nnew_sqlite_classes = [\"Hall\"]\n[[migrations]]\ntag = \"v2\"\nrenamed_classes = [{ from = \"Hall\", to = \"Room\" }]\n",
         ),
@@ -201,6 +202,7 @@ fn toml_gives_bindings_classes_and_definitions() {
     assert_eq!(bindings[1], ("LIMITS", &Binding::Json { value: "{\"b\":[1,2.5],\"a\":true}".into() }));
     assert_eq!(bindings[4], ("ROOMS", &Binding::DurableObject { class: "Room".into() }));
     assert_eq!(manifest.migrations[1].renamed_classes, [("Hall".to_owned(), "Room".to_owned())]);
+    assert_eq!(manifest.crons, ["*/30 * * * *", "5 4 * * sun"]);
     let notes = bundled.notes.join("\n");
     assert!(
         notes.contains("wrangler.toml:4:1: `workers_dev`") && notes.contains("wrangler.toml:5:1: `minify`"),

@@ -56,6 +56,13 @@ fn a_wrong_configuration_is_told_with_its_place() {
             "`services.service`: `b` is another application",
         ),
         ("\"services\": [{\"service\": \"a\"}]", "`services.binding` is missing"),
+        ("\"triggers\": {\"cron\": []}", "unknown key `triggers.cron`; did you mean `crons`?"),
+        (
+            "\"triggers\": {\"crons\": [\"* * * *\"]}",
+            "2:26: `triggers.crons`: `* * * *` has 4 fields; write five: minute, hour",
+        ),
+        ("\"triggers\": {\"crons\": [\"0 0 30 2 *\"]}", "`0 0 30 2 *` never comes"),
+        ("\"triggers\": {\"crons\": [\"61 * * * *\"]}", "`61 * * * *` is not a cron expression: "),
         ("\"x\" 1", "not JSON"),
     ] {
         let text = of_member(member);

@@ -40,6 +40,7 @@ fn run(body: &str) -> String {
             body: &request,
             is_read_only: false,
             cell: &cell,
+            now: Millis::ZERO,
             epoch: Epoch::new(3),
         };
         let Outcome::Reply(reply) = runtime.handle(&mut engine, &call, Millis::new(1)) else {

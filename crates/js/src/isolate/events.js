@@ -171,6 +171,16 @@ export default function (native, internals) {
     throw new TypeError(`The RPC receiver does not implement the method "${name}".`);
   }
 
+  /** Calls the `scheduled` handler, as a part of the event that runs. */
+  internals.callScheduled = async controller => {
+    const entry = entrypointOf('default');
+    const ctx = new ExecutionContext(internals, internals.scope().event);
+    const handler = isClassOf(entry, WorkerEntrypoint) ? new entry(ctx, internals.env) : entry;
+    const { scheduled } = handler;
+    if (typeof scheduled !== 'function') throw new TypeError('Handler does not export a scheduled() function.');
+    await scheduled.call(handler, controller, internals.env, ctx);
+  };
+
   async function callWorkerMethod(event, name, method, args) {
     const entry = entrypointOf(name);
     if (!isClassOf(entry, WorkerEntrypoint)) {
@@ -261,7 +271,8 @@ export default function (native, internals) {
   internals.define(DurableObjectState.prototype, { [Symbol.toStringTag]: 'DurableObjectState' });
 
   function construct() {
-    const Class = internals.main[native.className];
+    if (native.isCron) internals.load('scheduled');
+    const Class = native.isCron ? internals.CronTriggers : internals.main[native.className];
     internals.load('objects');
     const state = new DurableObjectState(internals, internals.ownId());
     isConstructing = true;

@@ -7,6 +7,7 @@ use rquickjs::{Ctx, Function, Object, Result, TypedArray, Value};
 use super::host::host;
 use super::kind::IsolateKind;
 use super::ops;
+use super::scheduled::CRON_CLASS;
 use crate::application::Binding;
 use crate::buffers;
 use crate::effect::{
@@ -33,6 +34,7 @@ fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     native.set("bindings", bindings(ctx)?)?;
     if let IsolateKind::Object(object) = &host(ctx).kind {
         native.set("className", object.class.as_str())?;
+        native.set("isCron", object.class == CRON_CLASS)?;
     }
     Ok(native)
 }

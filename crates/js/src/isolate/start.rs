@@ -11,6 +11,7 @@ use super::host::Host;
 use super::kind::IsolateKind;
 use super::limits::Limits;
 use super::modules::Modules;
+use super::scheduled::CRON_CLASS;
 use super::turn::{Jobs, track_rejection};
 use super::{Isolate, errors};
 use crate::application::Application;
@@ -53,7 +54,9 @@ fn load(ctx: &Ctx<'_>, host: &Rc<Host>) -> Result<(), StartError> {
     assert!(matches!(stored, Ok(None)), "a new context has no user data");
     prelude::install(ctx).catch(ctx).map_err(thrown)?;
     let namespace = import(ctx, host)?;
-    if let IsolateKind::Object(object) = &host.kind {
+    if let IsolateKind::Object(object) = &host.kind
+        && object.class != CRON_CLASS
+    {
         let class: Value<'_> = namespace.get(object.class.as_str()).catch(ctx).map_err(thrown)?;
         if !class.is_constructor() {
             return Err(StartError::NoClass(object.class.clone()));

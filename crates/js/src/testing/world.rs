@@ -144,6 +144,11 @@ impl World {
         self.take(turn);
     }
 
+    /// Lets time pass, without a timer.
+    pub(crate) fn pass(&mut self, ms: u64) {
+        self.now_ms += ms;
+    }
+
     /// Lets time pass to the next timer.
     pub(crate) fn wait(&mut self) {
         let deadline = self.isolate.next_deadline().expect("there is a timer");

@@ -20,7 +20,7 @@ use tower::Service;
 use super::Peer;
 use super::pool::Pooled;
 use super::upload::{Held, Outgoing};
-use crate::identity::{ProcessIdentity, Role, server_name};
+use crate::identity::{ALPN_H2, ALPN_SOCKETS, ProcessIdentity, Role, server_name};
 use crate::limits;
 
 /// A request failed before there was an answer.
@@ -40,23 +40,26 @@ pub(super) struct Channel {
     sender: SendRequest<Outgoing>,
 }
 
-/// Connects, with the session pinned by the name that its certificate must have.
+/// Connects, with the session pinned by the name that its certificate must have. `protocols` are what may be spoken, the
+/// best first.
 pub(super) async fn shake_hands(
     peer: &Peer,
     identity: &ProcessIdentity,
+    protocols: &[&[u8]],
 ) -> Result<TlsStream<TcpStream>, String> {
     let tcp = TcpStream::connect(&peer.address).await.map_err(|e| format!("connect: {e}"))?;
     tcp.set_nodelay(true).map_err(|e| format!("TCP_NODELAY: {e}"))?;
     let name = ServerName::try_from(server_name(Role::Cellnode, peer.session))
         .expect("32 hex digits and fixed labels are a DNS name");
     let tls = TlsConnector::from(identity.client_config())
+        .with_alpn(protocols.iter().map(|protocol| protocol.to_vec()).collect())
         .connect(name, tcp)
         .await
         .map_err(|e| format!("TLS: {e}"))?;
-    if tls.get_ref().1.alpn_protocol() != Some(b"h2") {
-        return Err("TLS: the peer does not speak HTTP/2".into());
+    match tls.get_ref().1.alpn_protocol() {
+        Some(spoken) if protocols.contains(&spoken) => Ok(tls),
+        _ => Err("TLS: the peer does not speak HTTP/2".into()),
     }
-    Ok(tls)
 }
 
 /// A connection for WebSockets alone: they stay, and none of them may hold up another.
@@ -66,7 +69,8 @@ pub(super) struct SocketChannel(pub(super) Channel);
 impl Pooled for SocketChannel {
     async fn open(peer: &Peer, identity: &ProcessIdentity) -> Result<Self, String> {
         let windows = (limits::SOCKET_WINDOW_LEN, limits::SOCKETS_WINDOW_LEN);
-        Channel::open_with(peer, identity, windows).await.map(Self)
+        // A node of an older version takes it as any other connection.
+        Channel::open_with(peer, identity, &[ALPN_SOCKETS, ALPN_H2], windows).await.map(Self)
     }
 
     fn is_closed(&self) -> bool {
@@ -77,7 +81,7 @@ impl Pooled for SocketChannel {
 impl Pooled for Channel {
     async fn open(peer: &Peer, identity: &ProcessIdentity) -> Result<Self, String> {
         let windows = (limits::STREAM_WINDOW_LEN, limits::CONNECTION_WINDOW_LEN);
-        Self::open_with(peer, identity, windows).await
+        Self::open_with(peer, identity, &[ALPN_H2], windows).await
     }
 
     fn is_closed(&self) -> bool {
@@ -87,8 +91,13 @@ impl Pooled for Channel {
 
 impl Channel {
     /// Connects; `windows` are the bytes that the peer may send ahead on one stream and on all.
-    async fn open_with(peer: &Peer, identity: &ProcessIdentity, windows: (u32, u32)) -> Result<Self, String> {
-        let tls = shake_hands(peer, identity).await?;
+    async fn open_with(
+        peer: &Peer,
+        identity: &ProcessIdentity,
+        protocols: &[&[u8]],
+        windows: (u32, u32),
+    ) -> Result<Self, String> {
+        let tls = shake_hands(peer, identity, protocols).await?;
         let (sender, connection) = Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .keep_alive_interval(limits::PING_INTERVAL)

@@ -19,7 +19,7 @@ use super::Peer;
 use super::channel::{self, ChannelError};
 use super::pool::Pooled;
 use crate::grpc;
-use crate::identity::ProcessIdentity;
+use crate::identity::{ALPN_H2, ProcessIdentity};
 use crate::limits;
 use crate::ping::silence;
 
@@ -35,7 +35,7 @@ pub(super) struct Link {
 
 impl Pooled for Link {
     async fn open(peer: &Peer, identity: &ProcessIdentity) -> Result<Self, String> {
-        let tls = channel::shake_hands(peer, identity).await?;
+        let tls = channel::shake_hands(peer, identity, &[ALPN_H2]).await?;
         let (sender, mut connection) = Builder::new()
             .enable_push(false)
             .initial_window_size(limits::STREAM_WINDOW_LEN)

@@ -97,18 +97,18 @@ async fn read(bucket: &dyn Bucket) -> Result<Option<FleetIdentity>, IdentityErro
 pub fn create() -> Result<FleetIdentity, IdentityError> {
     let bits = random_bits()?;
     let fleet = FleetId::parse(&format!("fleet-{:08x}", bits >> 96)).expect("hex digits make a name");
-    let write_id = WriteId::from_bits(random_bits()?);
+    let write_id = new_write_id()?;
     let cas = vec![new_authority(&fleet)?];
     let token_keys = vec![new_token_key()?];
     Ok(FleetIdentity { version: FleetIdentity::VERSION, write_id, fleet, cas, token_keys })
 }
 
-/// A new authority for a fleet, to be put before the ones it replaces.
-fn new_authority(fleet: &FleetId) -> Result<CaCertificate, IdentityError> {
+/// A new authority for a fleet.
+pub(super) fn new_authority(fleet: &FleetId) -> Result<CaCertificate, IdentityError> {
     let failed = |e| IdentityError::certificate("making the fleet's authority", e);
     let key = KeyPair::generate().map_err(failed)?;
     let certificate = authority_params(fleet).self_signed(&key).map_err(failed)?;
-    Ok(CaCertificate { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
+    Ok(CaCertificate { certificate_pem: certificate.pem(), key_pem: key.serialize_pem(), pending: false })
 }
 
 /// What an authority's certificate says. The subject depends on the fleet alone, so that signing a leaf needs the key
@@ -124,11 +124,15 @@ pub(super) fn authority_params(fleet: &FleetId) -> CertificateParams {
     params
 }
 
-fn new_token_key() -> Result<TokenKey, IdentityError> {
+pub(super) fn new_token_key() -> Result<TokenKey, IdentityError> {
     let document = Ed25519KeyPair::generate_pkcs8(&ring::rand::SystemRandom::new())
         .map_err(|e| IdentityError::certificate("making a token key", e))?;
     let id = format!("{:08x}", random_bits()? >> 96);
-    Ok(TokenKey { id, pkcs8_base64: STANDARD.encode(document.as_ref()) })
+    Ok(TokenKey { id, pkcs8_base64: STANDARD.encode(document.as_ref()), pending: false })
+}
+
+pub(super) fn new_write_id() -> Result<WriteId, IdentityError> {
+    Ok(WriteId::from_bits(random_bits()?))
 }
 
 fn random_bits() -> Result<u128, IdentityError> {

@@ -23,8 +23,10 @@ const LEAF_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 const LEAF_BACKDATE: Duration = Duration::from_secs(5 * 60);
 /// When the next connection makes a new leaf.
 const LEAF_RENEWAL: Duration = Duration::from_secs(12 * 3600);
-/// The only protocol spoken inside a fleet.
-const ALPN_H2: &[u8] = b"h2";
+/// HTTP/2, as every program speaks it.
+pub(crate) const ALPN_H2: &[u8] = b"h2";
+/// HTTP/2 on a connection for WebSockets alone, whose windows are others.
+pub(crate) const ALPN_SOCKETS: &[u8] = b"holdfast-sockets/1";
 
 /// The identity of one process life: what it shows, and whom it trusts. Cheap to clone.
 #[derive(Clone)]
@@ -54,7 +56,7 @@ impl std::fmt::Debug for ProcessIdentity {
 }
 
 impl ProcessIdentity {
-    /// Makes a certificate for `role/name/session`, signed by the fleet's newest authority.
+    /// Makes a certificate for `role/name/session`, signed by the fleet's signing authority.
     ///
     /// # Errors
     /// [`IdentityError::Certificate`] when the record's keys are unusable.
@@ -81,7 +83,7 @@ impl ProcessIdentity {
         Arc::clone(&self.inner.current.read().unwrap_or_else(PoisonError::into_inner).fleet)
     }
 
-    /// Takes a rotated fleet identity: new connections show a leaf of its first authority and trust all of them.
+    /// Takes a rotated fleet identity: new connections show a leaf of its signing authority and trust all of them.
     ///
     /// # Errors
     /// [`IdentityError::Certificate`]; the old identity then stays.
@@ -129,7 +131,7 @@ impl Current {
         session: SessionId,
         now: SystemTime,
     ) -> Result<Self, IdentityError> {
-        let signer = fleet.cas.first().ok_or_else(|| {
+        let signer = fleet.signing_authority().ok_or_else(|| {
             IdentityError::certificate("reading the fleet's authorities", "the record has none")
         })?;
         let roots = Arc::new(trusted(&fleet.cas)?);
@@ -173,6 +175,17 @@ fn leaf(
     Ok((vec![certificate.der().clone()], key))
 }
 
+/// The SHA-256 of a certificate, in pairs of hex digits.
+///
+/// # Errors
+/// It is no certificate.
+pub fn fingerprint(certificate_pem: &str) -> Result<String, IdentityError> {
+    let der = CertificateDer::from_pem_slice(certificate_pem.as_bytes())
+        .map_err(|e| IdentityError::certificate("reading a certificate", e))?;
+    let digest = ring::digest::digest(&ring::digest::SHA256, &der);
+    Ok(digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":"))
+}
+
 fn trusted(cas: &[CaCertificate]) -> Result<RootCertStore, IdentityError> {
     let failed = "reading the fleet's authorities";
     let mut roots = RootCertStore::empty();
@@ -197,7 +210,7 @@ fn server_config(
         .with_protocol_versions(&[&TLS13])
         .and_then(|builder| builder.with_client_cert_verifier(verifier).with_single_cert(chain, key))
         .map_err(|e| IdentityError::certificate("configuring the internal listener", e))?;
-    config.alpn_protocols = vec![ALPN_H2.to_vec()];
+    config.alpn_protocols = vec![ALPN_SOCKETS.to_vec(), ALPN_H2.to_vec()];
     // Connections live long; a ticket would let a peer skip showing its certificate again.
     config.send_tls13_tickets = 0;
     Ok(config)

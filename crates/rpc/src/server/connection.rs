@@ -14,14 +14,20 @@ use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
 
 use super::calls::Calls;
+use crate::identity::ALPN_SOCKETS;
 use crate::limits;
 use crate::ping::silence;
 
 /// Serves a connection until the peer closes it, or, once `stop` is true, until what is in flight is answered.
 pub(super) async fn serve(io: TlsStream<TcpStream>, calls: Arc<Calls>, mut stop: watch::Receiver<bool>) {
+    let (stream_window, window) = if io.get_ref().1.alpn_protocol() == Some(ALPN_SOCKETS) {
+        (limits::SOCKET_WINDOW_LEN, limits::SOCKETS_WINDOW_LEN)
+    } else {
+        (limits::STREAM_WINDOW_LEN, limits::NODE_WINDOW_LEN)
+    };
     let handshake = Builder::new()
-        .initial_window_size(limits::STREAM_WINDOW_LEN)
-        .initial_connection_window_size(limits::NODE_WINDOW_LEN)
+        .initial_window_size(stream_window)
+        .initial_connection_window_size(window)
         .max_concurrent_streams(limits::NODE_STREAMS_MAX)
         .max_header_list_size(limits::HEADERS_LEN_MAX)
         .handshake(io);

@@ -123,7 +123,15 @@ where
     F: Fn(CellCall) -> A + Send + Sync + 'static,
     A: Future<Output = Result<CellReply, CallError>> + Send + 'static,
 {
-    let identity = identity::create().unwrap();
+    fleet_of(identity::create().unwrap(), handler).await
+}
+
+/// The same in this fleet.
+pub(super) async fn fleet_of<F, A>(identity: FleetIdentity, handler: F) -> Fleet
+where
+    F: Fn(CellCall) -> A + Send + Sync + 'static,
+    A: Future<Output = Result<CellReply, CallError>> + Send + 'static,
+{
     let node = ProcessIdentity::new(identity.clone(), Role::Cellnode, "n1", SESSION).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let peer = peer_at(listener.local_addr().unwrap().to_string());

@@ -5,13 +5,14 @@ use std::sync::Mutex;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::{Request, Response};
+use http_body_util::BodyExt as _;
 use prost::Message as _;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use super::support::*;
-use crate::{Access, CallError, Role, convert, grpc, identity, proto};
+use crate::{Access, Body, CallError, Role, convert, grpc, identity, proto};
 
 async fn open(fleet: &Fleet) -> SendRequest<Bytes> {
     let tcp = TcpStream::connect(&fleet.peer.address).await.unwrap();
@@ -109,6 +110,54 @@ async fn a_small_call_does_not_wait_behind_a_large_body() {
         assert_eq!(collect(small.response.into_body()).await, "small");
     }
     drop(large);
+}
+
+#[tokio::test]
+async fn a_socket_is_heard_beside_many_that_flood_an_object_which_takes_nothing() {
+    const FLOODS: usize = 80;
+    let kept = Mutex::new(Vec::new());
+    let fleet = fleet(move |mut call| {
+        let is_flood = call.request.uri().path() == "/flood";
+        if is_flood {
+            kept.lock().unwrap().push(std::mem::replace(call.request.body_mut(), whole("")));
+        }
+        async move {
+            if is_flood {
+                return Ok(reply(whole("")));
+            }
+            let heard = call.request.into_body().frame().await.unwrap().unwrap().into_data().unwrap();
+            Ok(reply(whole(heard)))
+        }
+    })
+    .await;
+    let open = |path: &str, body: Body| {
+        let mut call = call(body);
+        call.object.is_socket = true;
+        *call.request.uri_mut() = path.parse().unwrap();
+        fleet.client.call(&fleet.peer, call)
+    };
+    let mut floods = Vec::new();
+    for _ in 0..FLOODS {
+        let (sender, body) = pieces();
+        floods.push(open("/flood", body).await.unwrap());
+        // More than the windows of all other connections hold.
+        tokio::spawn(async move {
+            for _ in 0..4 {
+                if sender.send(Ok(vec![0; 256 << 10].into())).await.is_err() {
+                    return;
+                }
+            }
+            sender.closed().await;
+        });
+    }
+    for n in 0..3 {
+        let (sender, body) = pieces();
+        let (answer, sent) =
+            tokio::join!(open("/live", body), sender.send(Ok(format!("message {n}").into())));
+        sent.unwrap();
+        assert_eq!(collect(answer.unwrap().response.into_body()).await, format!("message {n}"));
+    }
+    drop(floods);
 }
 
 #[tokio::test]

@@ -78,7 +78,7 @@ impl<'de> Deserialize<'de> for Param {
     }
 }
 
-fn params<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SqlValue>, D::Error> {
+pub(super) fn params<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SqlValue>, D::Error> {
     Ok(Vec::<Param>::deserialize(deserializer)?.into_iter().map(|param| param.0).collect())
 }
 

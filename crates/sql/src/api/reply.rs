@@ -51,7 +51,7 @@ impl SqlReply {
 
     pub(super) fn unknown_path(call: &SqlCall<'_>) -> Self {
         let text = format!(
-            "the SQL API has no `{}`: it has GET `/`, POST `/query`, `/v2/pipeline`, `/v3/pipeline`, `/v3/cursor`, `/v1/execute` and `/v1/batch`",
+            "the SQL API has no `{}`: it has GET `/`, POST `/query`, `/alarm`, `/v2/pipeline`, `/v3/pipeline`, `/v3/cursor`, `/v1/execute` and `/v1/batch`",
             clip(call.path)
         );
         Self::failure(404, &SqlFailure::new("NOT_FOUND", text))

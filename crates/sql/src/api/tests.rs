@@ -1,5 +1,6 @@
 //! Tests of the SQL API: JSON in, JSON out.
 
+mod alarm;
 mod http;
 mod pipeline;
 mod query;
@@ -51,6 +52,7 @@ impl Cell {
             body,
             is_read_only: self.is_read_only,
             cell: &cell,
+            now: self.now,
             epoch: Epoch::new(3),
         };
         self.runtime.handle(&mut self.engine, &call, self.now)

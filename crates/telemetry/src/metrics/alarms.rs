@@ -16,6 +16,7 @@ pub(super) struct AlarmMetrics {
     armed: BoundUpDownCounter<i64>,
     retrying: BoundUpDownCounter<i64>,
     index: Counter<u64>,
+    scheduled: Counter<u64>,
 }
 
 impl AlarmMetrics {
@@ -27,6 +28,7 @@ impl AlarmMetrics {
             armed: up_down(meter, &names::ALARMS_ARMED).bind(&[]),
             retrying: up_down(meter, &names::ALARMS_RETRYING).bind(&[]),
             index: counter(meter, &names::ALARM_INDEX_WRITES),
+            scheduled: counter(meter, &names::SCHEDULED_RUNS),
         }
     }
 }
@@ -40,6 +42,11 @@ impl Metrics {
     /// A run of an alarm's handler has ended.
     pub fn alarm_run(&self, outcome: &'static str) {
         self.alarms.runs.add(1, &[KeyValue::new("outcome", outcome)]);
+    }
+
+    /// A run of a `scheduled` handler has ended.
+    pub fn scheduled_run(&self, outcome: &'static str) {
+        self.alarms.scheduled.add(1, &[KeyValue::new("outcome", outcome)]);
     }
 
     /// An alarm was given up.

@@ -50,6 +50,7 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.alarms_armed_changed(1);
     metrics.alarms_retrying_changed(1);
     metrics.alarm_index_write("put", true);
+    metrics.scheduled_run("ok");
     metrics.restore(RestoreSource::Local, Outcome::Failed, 7, 3);
     metrics.paged_pages(PageUse::Demand, 3);
     metrics.paged_bytes(PageUse::Fill, 4096);
