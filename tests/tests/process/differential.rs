@@ -25,7 +25,7 @@ const NOT_THERE: &str = "
 ## Not there yet
 
 Using what is not there throws an error that names it, and a key of `wrangler` that needs it stops the deploy: R2, static
-assets, `scheduled`, `cloudflare:sockets`, `nodejs_compat`, WebAssembly, the Cache API; WebSockets to servers outside; over RPC
+assets, `cloudflare:sockets`, `nodejs_compat`, WebAssembly, the Cache API; WebSockets to servers outside; over RPC
 functions, streams and `RpcTarget`. Calls of one object that overlap may arrive in another order than they were made in.
 
 ";
