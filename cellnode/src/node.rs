@@ -252,7 +252,8 @@ impl Node {
 fn cells_max(config: &Config) -> usize {
     let of_files = open_files::cells_max();
     if of_files < config.cells_max {
-        tracing::warn!(
+        // Not a warning: the default of `--cells-max` is more than most machines allow, and the node keeps to what they do.
+        tracing::info!(
             node = %config.node, cells_max = config.cells_max, of_files,
             "the process may open files for fewer cells than it may have in memory; raise its limit of open files (`ulimit -n`)"
         );
