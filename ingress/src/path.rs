@@ -31,7 +31,7 @@ pub(crate) enum PathError {
     NoApplication,
     /// Below `/-/`, and not one of ours.
     #[error(
-        "there is nothing at this path; a database is at `/-/db/<name>`, and below it `/query`, `/v2/pipeline`, \
+        "there is nothing at this path; a database is at `/-/db/<name>`, and below it `/query`, `/alarm`, `/v2/pipeline`, \
          `/v3/pipeline`, `/v3/cursor`, `/v1/execute` and `/v1/batch`"
     )]
     NotFound,
@@ -74,6 +74,7 @@ impl Target {
             "" | "/" => reads(method).map(|()| "/"),
             "/v2" | "/v3" => reads(method).map(|()| inner),
             "/query" | "/v2/pipeline" | "/v3/pipeline" | "/v3/cursor" => writes(method).map(|()| inner),
+            "/alarm" => alarms(method).map(|()| inner),
             _ => Err(PathError::NotFound),
         };
         let cell = CellName::new(DB_CLASS, &decode(name)?)?;
@@ -119,6 +120,14 @@ fn writes(method: &Method) -> Result<(), PathError> {
     if *method == Method::POST { Ok(()) } else { Err(PathError::WrongMethod { allowed: "POST" }) }
 }
 
+fn alarms(method: &Method) -> Result<(), PathError> {
+    if matches!(*method, Method::GET | Method::HEAD | Method::POST | Method::DELETE) {
+        Ok(())
+    } else {
+        Err(PathError::WrongMethod { allowed: "GET, HEAD, POST, DELETE" })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +146,10 @@ mod tests {
         assert_eq!(parse(Method::POST, "/-/db/users/v2/pipeline"), cell("users", "/v2/pipeline"));
         assert_eq!(parse(Method::POST, "/-/db/users/query?a=%2F&b=//"), cell("users", "/query?a=%2F&b=//"));
         assert_eq!(parse(Method::GET, "/-/db/users"), cell("users", "/"));
+        for method in [Method::GET, Method::HEAD, Method::POST, Method::DELETE] {
+            assert_eq!(parse(method, "/-/db/users/alarm"), cell("users", "/alarm"));
+        }
+        assert!(matches!(parse(Method::PUT, "/-/db/users/alarm"), Err(PathError::WrongMethod { .. })));
         assert_eq!(parse(Method::HEAD, "/-/db/users/"), cell("users", "/"));
         assert_eq!(parse(Method::GET, "/-/db/users/v3"), cell("users", "/v3"));
     }

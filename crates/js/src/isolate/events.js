@@ -171,10 +171,11 @@ export default function (native, internals) {
     throw new TypeError(`The RPC receiver does not implement the method "${name}".`);
   }
 
-  /** Calls the `scheduled` handler, as a part of the event that runs. */
-  internals.callScheduled = async controller => {
+  /** Calls the `scheduled` handler, as a part of the event that runs. `given` is told what it gives to `waitUntil`. */
+  internals.callScheduled = async (controller, given) => {
     const entry = entrypointOf('default');
     const ctx = new ExecutionContext(internals, internals.scope().event);
+    internals.define(ctx, { waitUntil: given });
     const handler = isClassOf(entry, WorkerEntrypoint) ? new entry(ctx, internals.env) : entry;
     const { scheduled } = handler;
     if (typeof scheduled !== 'function') throw new TypeError('Handler does not export a scheduled() function.');

@@ -87,10 +87,11 @@ export default function (native, internals) {
       const plans = this.#plan(now);
       for (const [cron, plan] of Object.entries(plans)) {
         if (plan.next === null || plan.next > now || this.#running.has(cron)) continue;
-        // What came while nothing ran is one occurrence: the last of them.
-        const time = native.last(cron, now) ?? plan.next;
+        // What came while nothing ran is one occurrence: the last of them. A run that did not end is begun again as it was.
+        const time = plan.time ?? native.last(cron, now) ?? plan.next;
+        plan.time = time;
         if (plan.attempts >= ATTEMPTS_MAX) {
-          internals.reportError(new Error(`"${cron}" of ${new Date(plan.next).toISOString()} is given up: ${ATTEMPTS_MAX} runs of scheduled() did not come to their end.`), 'Error');
+          internals.reportError(new Error(`"${cron}" of ${new Date(time).toISOString()} is given up: ${ATTEMPTS_MAX} runs of scheduled() did not come to their end.`), 'Error');
           native.ended('given_up');
           plans[cron] = { next: native.next(cron, time), attempts: 0 };
           continue;
@@ -103,11 +104,24 @@ export default function (native, internals) {
       this.#arm(plans, now);
     }
 
+    /** The handler, and what it gave to `waitUntil`: all of it is the run, and nothing of it holds the event longer. */
+    async #call(controller) {
+      const given = [];
+      await internals.callScheduled(controller, promise => { given.push(promise); });
+      for (let next = 0; next < given.length; next += 1) {
+        try {
+          await given[next];
+        } catch (error) {
+          internals.reportError(error, 'Uncaught (in waitUntil)');
+        }
+      }
+    }
+
     async #run(cron, time) {
       // In a turn of its own: that it began is written whatever the handler does to its isolate.
       await timer(0);
       try {
-        await inTime(internals.callScheduled(new ScheduledController(internals, time, cron)));
+        await inTime(this.#call(new ScheduledController(internals, time, cron)));
         native.ended('ok');
       } catch (error) {
         internals.reportError(error, 'Uncaught (in scheduled)');

@@ -173,6 +173,27 @@ fn a_run_that_its_process_did_not_survive_is_begun_again_and_given_up_after_thre
 }
 
 #[test]
+fn a_run_that_is_begun_again_is_of_the_same_occurrence_though_another_has_come() {
+    const NEVER: &str = "export default { async scheduled({ scheduledTime }) {
+        console.log(new Date(scheduledTime).toISOString().slice(11, 16));
+        await new Promise(() => {});
+    } };";
+    let mut crons = Crons::of(NEVER, &["* * * * *"]);
+    crons.fire(1);
+    for minute in [2, 3] {
+        crons.restart(NEVER, &["* * * * *"]);
+        crons.fire(minute);
+        assert_eq!(crons.world.log(), ["00:01"]);
+    }
+    crons.restart(NEVER, &["* * * * *"]);
+    crons.fire(4);
+    assert_eq!(crons.ends(), [RunEnd::GivenUp]);
+    assert_eq!(crons.armed(), Some(2), "what came since is looked at at once");
+    crons.fire(5);
+    assert_eq!(crons.world.log()[1..], ["00:05"], "it is one occurrence");
+}
+
+#[test]
 fn a_run_is_waited_for_fifteen_minutes() {
     let mut crons = Crons::new(&["1 * * * *"]);
     let event = crons.fire(1);
@@ -190,9 +211,10 @@ fn handlers_get_what_they_get_at_cloudflare() {
     let mut crons = Crons::new(&["2 * * * *"]);
     let event = crons.fire(2);
     assert!(!crons.world.is_done(event), "it gave something to waitUntil");
-    assert_eq!(crons.ends(), [RunEnd::Ok]);
+    assert_eq!(crons.ends(), []);
     crons.world.wait();
     assert!(crons.world.is_done(event));
+    assert_eq!(crons.ends(), [RunEnd::Ok], "what was given to waitUntil is a part of the run");
     assert_eq!(crons.world.log()[1..], ["true object [object ScheduledController]"]);
 
     let entrypoint = "
