@@ -171,7 +171,7 @@ async fn the_alarm_of_a_database_runs_its_statements_on_another_node_than_the_ki
     cluster.kill("n1").unwrap();
     // Nobody asks for the database before.
     let ran = wait::until("the alarm", SOON, async || {
-        let ran = cluster.metric("n2", "holdfast_cellnode_alarms_runs_count", "succeeded").await?;
+        let ran = cluster.metric("n2", "holdfast_cellnode_alarms_runs_count_total", "succeeded").await?;
         ensure!(ran >= 1.0, "not yet");
         Ok(())
     });
