@@ -1,6 +1,6 @@
 //! The two clocks of a process. The monotonic one counts suspended time too, so that a machine that slept knows it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use holdfast_core::lease::Now;
 use holdfast_types::{AlarmTime, Millis};
@@ -19,13 +19,19 @@ pub fn monotonic() -> Millis {
 #[must_use]
 pub fn wall() -> Millis {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Millis::new(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
+    Millis::new(millis(elapsed))
 }
 
 /// [`wall`] as alarms have it, so many milliseconds from now.
 #[must_use]
 pub fn wall_time_in(ms: i64) -> AlarmTime {
     AlarmTime::new(i64::try_from(wall().get()).unwrap_or(i64::MAX).saturating_add(ms))
+}
+
+/// A span in milliseconds.
+#[must_use]
+pub fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Both clocks.

@@ -11,7 +11,6 @@ use holdfast_types::CellName;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::cells::Resident;
-use crate::clock;
 use crate::handoff::{Given, give};
 use crate::node::Node;
 use crate::release::release;
@@ -99,5 +98,5 @@ async fn give_one(node: &Arc<Node>, cell: &CellName) -> Option<Given> {
 
 fn is_in_use(resident: &Resident) -> bool {
     // Sockets that say nothing are no use of a cell: their clients come again.
-    resident.is_busy() || clock::monotonic().since(resident.last_event()) < IN_USE_MS
+    resident.is_busy() || resident.idle_ms() < IN_USE_MS
 }

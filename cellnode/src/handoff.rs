@@ -14,11 +14,10 @@ use holdfast_types::{CellName, Epoch};
 use tokio::time::Instant;
 
 use crate::cells::{Cells, Resident};
-use crate::clock;
 use crate::dormant::Asleep;
 use crate::host::ANSWER_MARGIN;
 use crate::node::Node;
-use crate::release::{ALARM_SOON_MS, Ending, end, fall_asleep};
+use crate::release::{ALARM_NEAR_MS, ALARM_SOON_MS, Ending, end, fall_asleep};
 
 /// Longest wait for a new owner to have its cell. Requests that meet the move wait as long.
 const TELL_PATIENCE: Duration = Duration::from_secs(5);
@@ -30,8 +29,6 @@ const MOVES_IDLE: usize = 16;
 const MOVES: usize = 2;
 /// A cell without an event for this time counts as idle.
 const IDLE_MS: u64 = 5_000;
-/// A cell whose alarm is due within this time is not moved: it would run late.
-const ALARM_NEAR_MS: i64 = 2_000;
 /// Time for one request to give cells away: what is left comes with the next.
 const MOVES_PATIENCE: Duration = Duration::from_secs(20);
 /// After so many cells that were not taken nothing more is given: the taker has a reason.
@@ -181,7 +178,7 @@ fn activity(resident: &Resident) -> Option<Activity> {
         None
     } else if resident.has_sockets() {
         Some(Activity::Sockets)
-    } else if clock::monotonic().since(resident.last_event()) >= IDLE_MS {
+    } else if resident.idle_ms() >= IDLE_MS {
         Some(Activity::Idle)
     } else {
         Some(Activity::Between)

@@ -57,9 +57,7 @@ impl Host {
             let reason = format!("node `{}` has {} requests in flight", self.node.name, self.node.requests());
             return Err(CallError::Overloaded { reason, retry_after_ms: 500 });
         };
-        if !self.node.authority.is_live() {
-            return Err(CallError::Unavailable { reason: "the node has lost its lease".into() });
-        }
+        self.node.check_authority()?;
         if !classes.may_create(&call.cell, call.access, call.request.method()) {
             if let Some(response) = classes.without_cell(&call.cell, &call.request) {
                 return Ok(CellReply { response: response.map(whole_body), thrown: None, position: NOTHING });
@@ -266,9 +264,7 @@ impl CellHost for Host {
 
     async fn wake(&self, call: WakeCall) -> Result<WakeReply, CallError> {
         self.node.classes.check(&call.cell)?;
-        if !self.node.authority.is_live() {
-            return Err(CallError::Unavailable { reason: "the node has lost its lease".into() });
-        }
+        self.node.check_authority()?;
         self.must_exist(&call.cell).await?;
         wake(&self.node, call).await
     }
@@ -320,9 +316,7 @@ impl CellHost for Host {
     }
 
     async fn recover_log(&self, log: &LogName) -> Result<(), CallError> {
-        if !self.node.authority.is_live() {
-            return Err(CallError::Unavailable { reason: "the node has lost its lease".into() });
-        }
+        self.node.check_authority()?;
         let clock_skew_max_ms = self.node.claimant().clock_skew_max_ms;
         recover_dead(&self.node.owners, &self.node.recoveries, log, clock_skew_max_ms).await
     }
@@ -332,9 +326,7 @@ impl CellHost for Host {
         if self.node.is_draining() {
             return Err(CallError::Draining);
         }
-        if !self.node.authority.is_live() {
-            return Err(CallError::Unavailable { reason: "the node has lost its lease".into() });
-        }
+        self.node.check_authority()?;
         self.must_exist(cell).await?;
         let (node, cell) = (Arc::clone(&self.node), cell.clone());
         let adopted = tokio::spawn(async move { adopt(&node, &cell, is_asleep).await });
@@ -348,9 +340,7 @@ impl CellHost for Host {
         if self.node.is_draining() {
             return Err(CallError::Draining);
         }
-        if !self.node.authority.is_live() {
-            return Err(CallError::Unavailable { reason: "the node has lost its lease".into() });
-        }
+        self.node.check_authority()?;
         // In a task of its own: a caller that goes away must not leave a cell half released.
         let node = Arc::clone(&self.node);
         let moved = tokio::spawn(async move { move_cells(&node, &call).await });

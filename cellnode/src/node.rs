@@ -9,7 +9,7 @@ use holdfast_core::ensemble::{NodeLogConfig, RetentionLimits};
 use holdfast_core::ownership::{Claimant, Protocol};
 use holdfast_core::shedding::Usage;
 use holdfast_routing::Successors;
-use holdfast_rpc::{CellClient, FollowerClient, PROTOCOL, ProcessIdentity};
+use holdfast_rpc::{CallError, CellClient, FollowerClient, PROTOCOL, ProcessIdentity};
 use holdfast_types::{HostId, Millis, NodeName, SessionId};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -119,7 +119,7 @@ impl Node {
         let client = CellClient::new(identity.clone());
         let successors = Successors::new(Arc::clone(&buckets.leases), client, PROTOCOL);
         let followers = FollowerClient::new(identity);
-        let clock_skew_max_ms = u64::try_from(config.max_clock_skew.as_millis()).unwrap_or(u64::MAX);
+        let clock_skew_max_ms = clock::millis(config.max_clock_skew);
         let recoveries = Recoveries::new(RecoveryParts {
             claimant: session,
             claimant_node: Some(config.node.clone()),
@@ -182,6 +182,14 @@ impl Node {
         })
     }
 
+    /// Refuses what only a session with authority may do.
+    pub(crate) fn check_authority(&self) -> Result<(), CallError> {
+        if self.authority.is_live() {
+            return Ok(());
+        }
+        Err(CallError::Unavailable { reason: "the node has lost its lease".into() })
+    }
+
     /// This session as a claimant.
     #[must_use]
     pub fn claimant(&self) -> Claimant {
@@ -230,7 +238,7 @@ impl Node {
     /// When an output that is ready now gives up waiting for its proof.
     #[must_use]
     pub fn proof_deadline(&self) -> Millis {
-        let patience = u64::try_from(self.config.proof_timeout.as_millis()).unwrap_or(u64::MAX);
+        let patience = clock::millis(self.config.proof_timeout);
         clock::monotonic().plus(patience)
     }
 

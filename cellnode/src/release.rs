@@ -27,6 +27,8 @@ use crate::retire;
 const RELEASES_IDLE: usize = 64;
 /// A cell whose alarm is due within this time does not fall asleep.
 pub(crate) const ALARM_SOON_MS: i64 = 60_000;
+/// A cell whose alarm is due within this time stays where it is, whoever wants room or another node for it: it would run late.
+pub(crate) const ALARM_NEAR_MS: i64 = 2_000;
 /// Sleeping cells that are woken at once for their alarms, with each look.
 const WAKES_PER_LOOK: usize = 32;
 /// Longest time for one of them to wake.
@@ -156,7 +158,7 @@ async fn note(resident: &Arc<Resident>, position: Position) {
 /// Lets the cells sleep that nobody has used for `--idle-after`.
 pub(crate) async fn sleep_idle(node: &Arc<Node>) {
     let now = clock::monotonic();
-    let idle_ms = u64::try_from(node.config.idle_after.as_millis()).unwrap_or(u64::MAX);
+    let idle_ms = clock::millis(node.config.idle_after);
     let mut idle = node.cells.residents();
     idle.retain(|resident| may_sleep(resident, now, idle_ms));
     futures::stream::iter(idle)

@@ -182,7 +182,7 @@ async fn one_round(node: &Arc<Node>, resident: &Arc<Resident>) -> anyhow::Result
         epoch: resident.epoch,
         floor: resident.owner.floor,
     };
-    let retention_ms = u64::try_from(node.config.history_retention.as_millis()).unwrap_or(u64::MAX);
+    let retention_ms = clock::millis(node.config.history_retention);
     let write_ids = (random::write_id(), random::write_id());
     let (mut round, mut effect) = Retire::<Version>::start(me, kept, retention_ms, write_ids);
     loop {

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
@@ -11,7 +11,6 @@ use holdfast_bucket::probe::{ProbeVerdict, probe};
 use holdfast_bucket::{Bucket, Buckets};
 use holdfast_core::gate::GateEvent;
 use holdfast_core::lease::{FenceCause, LeaseTiming};
-use holdfast_core::shedding::Shedding;
 use holdfast_deploy::{Deployments, WatchOptions};
 use holdfast_js::Limits;
 use holdfast_outbound::{Outbound, OutboundOptions};
@@ -31,17 +30,15 @@ use crate::host::Host;
 use crate::lease::{Describe, LeaseEnd, LeaseLoop};
 use crate::node::Node;
 use crate::recovery::keep_reviewing;
-use crate::release::{sleep_idle, wake_due};
+use crate::release::wake_due;
 use crate::retire::keep_retiring;
 use crate::runtime::{Applications, SocketRoom};
-use crate::shed::{self, shed};
+use crate::shed::keep_room;
 use crate::{clock, random};
 
 /// How often gates look at their deadlines: the precision of a proof's time-out, and well within the 100 ms in which a
 /// lost lease ends every wait.
 const TICK: Duration = Duration::from_millis(50);
-/// How often cells are looked for that nobody uses: ten times in `--idle-after`, within these bounds.
-const IDLE_LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// A sleeping cell is woken so long before its alarm is due.
 const WAKE_LEAD_MS: i64 = 1_000;
 /// Longest wait for the last write of the log record.
@@ -119,7 +116,7 @@ impl Service {
         let outbound = outbound(&config, &buckets, &identity)?;
         let mut deployed = running.clone();
         let (cron_outbound, cron_running) = (outbound.clone(), running.clone());
-        let idle_ms = u64::try_from(config.object_idle.as_millis()).unwrap_or(u64::MAX);
+        let idle_ms = clock::millis(config.object_idle);
         let limits = Limits::default();
         let sockets = SocketRoom::new(config.sockets_memory);
         let classes = Arc::new(Applications { running, outbound, limits, sockets, idle_ms });
@@ -157,6 +154,7 @@ impl Service {
         let mut log = tokio::spawn(keep_log(Arc::clone(&node)));
         let reviews = tokio::spawn(keep_reviewing(node.recoveries.clone()));
         let retiring = tokio::spawn(keep_retiring(Arc::clone(&node)));
+        let room = tokio::spawn(keep_room(Arc::clone(&node), TICK));
         let following = tokio::spawn(following);
         let rotating =
             tokio::spawn(identity::follow(Arc::clone(&node.buckets.records), identity.clone(), |_| {}));
@@ -197,6 +195,7 @@ impl Service {
         node.log.hang_up();
         reviews.abort();
         retiring.abort();
+        room.abort();
         following.abort();
         telling.abort();
         cron.abort();
@@ -240,10 +239,8 @@ async fn prove_fit(buckets: &Buckets) -> Result<()> {
 
 /// How the node's objects reach servers and other objects.
 fn outbound(config: &Config, buckets: &Buckets, identity: &ProcessIdentity) -> Result<Outbound> {
-    let options = RouterOptions {
-        clock_skew_max_ms: u64::try_from(config.max_clock_skew.as_millis()).unwrap_or(u64::MAX),
-        ..RouterOptions::default()
-    };
+    let options =
+        RouterOptions { clock_skew_max_ms: clock::millis(config.max_clock_skew), ..RouterOptions::default() };
     let (records, leases) = (Arc::clone(&buckets.records), Arc::clone(&buckets.leases));
     let router = Router::with_lease_bucket(records, leases, CellClient::new(identity.clone()), options);
     let options = OutboundOptions { allow: config.allow_outbound.clone(), ..OutboundOptions::default() };
@@ -252,7 +249,7 @@ fn outbound(config: &Config, buckets: &Buckets, identity: &ProcessIdentity) -> R
 
 fn lease_loop(node: &Arc<Node>, internal: SocketAddr, host: HostId) -> LeaseLoop {
     let config = &node.config;
-    let timing = LeaseTiming::with_ttl(millis(config.lease_ttl), millis(config.max_clock_skew));
+    let timing = LeaseTiming::with_ttl(clock::millis(config.lease_ttl), clock::millis(config.max_clock_skew));
     let address = config.advertise.clone().unwrap_or_else(|| internal.to_string());
     let started_ms = clock::wall();
     let describe: Describe = {
@@ -316,12 +313,6 @@ fn readiness(node: &Node) -> Readiness {
 }
 
 async fn tick(node: Arc<Node>) {
-    let mut emptying: Option<tokio::task::JoinHandle<()>> = None;
-    // Held by whoever sheds.
-    let shedding = Arc::new(tokio::sync::Mutex::new(Shedding::default()));
-    let no_room_until = Arc::new(AtomicU64::new(0));
-    let looks_every = (node.config.idle_after / 10).clamp(IDLE_LOOKS.0, IDLE_LOOKS.1);
-    let mut looked = Instant::now();
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -337,41 +328,10 @@ async fn tick(node: Arc<Node>) {
         node.cells.forget_old_failures();
         node.workers.tell_stalled(clock::monotonic());
         node.memory.measure();
-        if emptying.as_ref().is_none_or(tokio::task::JoinHandle::is_finished) && !node.is_draining() {
-            emptying = needs_room(&node, &shedding, &no_room_until).then(|| {
-                let (node, shedding) = (Arc::clone(&node), Arc::clone(&shedding));
-                let no_room_until = Arc::clone(&no_room_until);
-                tokio::spawn(async move {
-                    if !shed(&node, &mut *shedding.lock().await).await {
-                        let again = clock::monotonic().plus(millis(shed::PAUSE));
-                        no_room_until.store(again.get(), Ordering::Relaxed);
-                    }
-                })
-            });
-        }
         if !node.is_draining() {
             wake_due(&node, clock::wall_time_in(WAKE_LEAD_MS));
         }
-        let may_sleep = !node.config.idle_after.is_zero() && looked.elapsed() >= looks_every;
-        if may_sleep && emptying.is_none() && !node.is_draining() {
-            looked = Instant::now();
-            let node = Arc::clone(&node);
-            emptying = Some(tokio::spawn(async move { sleep_idle(&node).await }));
-        }
     }
-}
-
-/// Whether cells are to leave, and may again.
-fn needs_room(node: &Node, shedding: &tokio::sync::Mutex<Shedding>, no_room_until: &AtomicU64) -> bool {
-    let Ok(shedding) = shedding.try_lock() else { return false };
-    // Looked at as it would go on, and left as it is: whoever sheds measures by itself.
-    let mut shedding = *shedding;
-    shedding.surplus(node.usage(), node.caps()) > 0
-        && clock::monotonic().get() >= no_room_until.load(Ordering::Relaxed)
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Leaves in order: no new ownership, every cell given up, then the lease.

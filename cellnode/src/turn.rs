@@ -40,10 +40,10 @@ impl Turns {
     /// Waits for the turn, so long at most. False: it goes on without.
     pub(crate) async fn take(&self, patience: Duration) -> bool {
         let began = Instant::now();
-        let patience_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        let patience_ms = clock::millis(patience);
         let mut is_told = false;
         loop {
-            let waited_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let waited_ms = clock::millis(began.elapsed());
             let found = self.read().await;
             // What cannot be read may be anybody's.
             let holder = found.as_ref().map_or(Some(SOMEBODY), view);

@@ -7,7 +7,7 @@ use clap::{Subcommand, ValueEnum};
 use holdfast_bucket::{BucketArgs, Buckets};
 use holdfast_records::FleetIdentity;
 use holdfast_rpc::identity::{self, FOLLOW_INTERVAL, Rotated, RotationStep, advanced, next_step};
-use holdfast_rpc::{CellClient, ProcessIdentity, Role};
+use holdfast_rpc::{CellClient, Peer, ProcessIdentity, Role};
 use holdfast_types::NodeName;
 use humantime::parse_duration;
 use serde_json::{Value, json};
@@ -166,7 +166,7 @@ impl Rotation {
             if !LeaseState::of(&lease, peers::now()).is_live() {
                 continue;
             }
-            if let Err(error) = client.describe(&peers::peer(&lease)).await {
+            if let Err(error) = client.describe(&Peer::of(&lease)).await {
                 return Ok(Some((found.node, error.to_string())));
             }
         }

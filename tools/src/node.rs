@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
 use holdfast_bucket::{BucketArgs, Buckets};
 use holdfast_records::NodeLease;
+use holdfast_rpc::Peer;
 use holdfast_types::{Millis, NodeName, SessionId};
 use humantime::parse_duration;
 use serde_json::{Value, json};
@@ -152,7 +153,7 @@ async fn drain(buckets: &Buckets, node: NodeName, wait: Option<Duration>, output
     }
     let client = peers::client(buckets).await?;
     client
-        .drain(&peers::peer(&lease))
+        .drain(&Peer::of(&lease))
         .await
         .with_context(|| format!("node `{node}` cannot be told to drain"))?;
     let Some(timeout) = wait else {

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use holdfast_bucket::{Bucket, Buckets};
 use holdfast_records::{Key, NodeLease, Record, RecordError};
-use holdfast_rpc::{CellClient, Peer, ProcessIdentity, Role, identity};
+use holdfast_rpc::{CellClient, ProcessIdentity, Role, identity};
 use holdfast_types::{Millis, NodeName, SessionId};
 
 /// Records read at once.
@@ -98,12 +98,6 @@ pub async fn client(buckets: &Buckets) -> Result<CellClient> {
 pub async fn identity(buckets: &Buckets) -> Result<ProcessIdentity> {
     let fleet = identity::load(&*buckets.records).await?;
     Ok(ProcessIdentity::new(fleet, Role::Tools, "holdfast", fresh_session()?)?)
-}
-
-/// Where a lease's holder listens.
-#[must_use]
-pub fn peer(lease: &NodeLease) -> Peer {
-    Peer { node: lease.node.clone(), session: lease.session, address: lease.address.clone() }
 }
 
 /// Every node's lease, by name.

@@ -91,7 +91,7 @@ impl Balance {
             return Ok(0);
         }
         let fresh = takers.iter().map(|lease| async move {
-            let description = self.client.describe(&peer(lease)).await?;
+            let description = self.client.describe(&Peer::of(lease)).await?;
             Ok::<_, NodeCallError>((load(lease, description.cells), description.draining))
         });
         let fresh: Vec<Load> = try_join_all(fresh)
@@ -108,8 +108,8 @@ impl Balance {
         let Transfer { from, to, cells, keep } = transfer;
         let find = |node: &NodeName| takers.iter().find(|lease| lease.node == *node);
         let (Some(giver), Some(taker)) = (find(from), find(to)) else { return 0 };
-        let call = MoveCall { to: peer(taker), weight: taker.load.weight, cells: *cells, keep: *keep };
-        match self.client.move_cells(&peer(giver), &call).await {
+        let call = MoveCall { to: Peer::of(taker), weight: taker.load.weight, cells: *cells, keep: *keep };
+        match self.client.move_cells(&Peer::of(giver), &call).await {
             Ok(moved) => {
                 tracing::debug!(%from, %to, asked = cells, moved, "cells have moved");
                 metrics().waker_moved(moved);
@@ -137,14 +137,9 @@ impl Balance {
 }
 
 fn takes_cells(lease: &NodeLease, now: Millis) -> bool {
-    let protocol_ok = lease.protocol.min <= PROTOCOL.max && PROTOCOL.min <= lease.protocol.max;
-    now < lease.expires_ms && !lease.draining && protocol_ok
+    now < lease.expires_ms && !lease.draining && lease.protocol.is_compatible_with(PROTOCOL)
 }
 
 fn load(lease: &NodeLease, cells: u64) -> Load {
     Load { node: lease.node.clone(), weight: lease.load.weight, cells }
-}
-
-fn peer(lease: &NodeLease) -> Peer {
-    Peer { node: lease.node.clone(), session: lease.session, address: lease.address.clone() }
 }

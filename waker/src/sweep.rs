@@ -161,8 +161,7 @@ impl Sweep {
             metrics().waker_sweep(SweepResult::NoNode);
             return false;
         };
-        let NodeLease { node, session, address, .. } = lease;
-        let peer = Peer { node: node.clone(), session: *session, address: address.clone() };
+        let peer = Peer::of(lease);
         match self.client.recover_log(&peer, &log).await {
             Ok(()) => {
                 tracing::info!(%log, by = %peer, "the log of a dead session is recovered");

@@ -249,9 +249,7 @@ impl Actor {
         if !self.leaving.takes_events() || self.resident.has_failed() {
             return Err(gone(&self.resident.cell));
         }
-        if !self.node.authority.is_live() {
-            return Err(CallError::Unavailable { reason: "the node has lost its lease".into() });
-        }
+        self.node.check_authority()?;
         let too_many_open = (self.open.len() >= OPEN_MAX)
             .then(|| format!("{OPEN_MAX} requests of cell `{}` are not finished", self.resident.cell));
         match self.overload().or(too_many_open) {

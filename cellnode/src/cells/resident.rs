@@ -121,7 +121,7 @@ impl Resident {
         let ResidentParts { cell, owner, version, restored: (base, restored), chain, mark, files, paged } =
             parts;
         let gate_owner = GateOwner { node: node.name.clone(), session: node.session, epoch: owner.epoch };
-        let pace_ms = u64::try_from(node.config.upload_pace.as_millis()).unwrap_or(u64::MAX);
+        let pace_ms = clock::millis(node.config.upload_pace);
         let machine = Gate::new(gate_owner, restored, pace_ms);
         let made = clock::monotonic();
         Arc::new(Self {
@@ -201,6 +201,11 @@ impl Resident {
     /// When the last event came, monotonic; before the first, when it was made.
     pub(crate) fn last_event(&self) -> Millis {
         Millis::new(self.last_event_ms.load(Ordering::Relaxed))
+    }
+
+    /// For how long there was no event, in milliseconds.
+    pub(crate) fn idle_ms(&self) -> u64 {
+        clock::monotonic().since(self.last_event())
     }
 
     /// The alarm has changed.

@@ -54,6 +54,14 @@ pub struct ProtocolRange {
     pub max: u32,
 }
 
+impl ProtocolRange {
+    /// Whether two sessions have a version in common.
+    #[must_use]
+    pub const fn is_compatible_with(self, other: Self) -> bool {
+        self.min <= other.max && other.min <= self.max
+    }
+}
+
 /// A node's load, as of its last renewal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeLoad {

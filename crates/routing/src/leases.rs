@@ -138,6 +138,6 @@ fn view(lease: NodeLease, ours: ProtocolRange) -> PeerView {
         draining,
     } = lease;
     let address = Arc::new(Peer { node: node.clone(), session, address });
-    let protocol_ok = protocol.min <= ours.max && ours.min <= protocol.max;
+    let protocol_ok = protocol.is_compatible_with(ours);
     NodeView { node, session, address, expires_ms, draining, protocol_ok, weight, cells }
 }

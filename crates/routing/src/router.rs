@@ -293,7 +293,7 @@ async fn bounded<T>(deadline: Instant, read: impl Future<Output = T>, otherwise:
     tokio::time::timeout_at(deadline, read).await.unwrap_or(otherwise)
 }
 
-fn now_ms() -> Millis {
+pub(crate) fn now_ms() -> Millis {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     Millis::new(millis(since.expect("the clock is past 1970")))
 }

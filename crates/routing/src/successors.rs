@@ -4,16 +4,17 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use holdfast_bucket::Bucket;
 use holdfast_core::placement::{Candidate, place};
 use holdfast_records::ProtocolRange;
 use holdfast_rpc::{CellClient, NodeCallError, Peer};
-use holdfast_types::{CellName, Epoch, Millis, NodeName, SessionId};
+use holdfast_types::{CellName, Epoch, NodeName, SessionId};
 use tokio::time::Instant;
 
 use crate::leases::{Leases, PeerView};
+use crate::router::now_ms;
 
 /// A node that could not be reached, or takes nothing, gets nothing for this time.
 const AVOIDED_FOR: Duration = Duration::from_secs(5);
@@ -114,9 +115,4 @@ impl Known {
             protocol_ok: view.protocol_ok,
         }
     }
-}
-
-fn now_ms() -> Millis {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Millis::new(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

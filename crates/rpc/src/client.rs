@@ -11,6 +11,7 @@ mod send;
 mod upload;
 mod wake;
 
+use holdfast_records::NodeLease;
 use holdfast_types::{NodeName, SessionId};
 
 use crate::identity::ProcessIdentity;
@@ -31,6 +32,14 @@ pub struct Peer {
     pub session: SessionId,
     /// `host:port` of its internal listener.
     pub address: String,
+}
+
+impl Peer {
+    /// The holder of a lease.
+    #[must_use]
+    pub fn of(lease: &NodeLease) -> Self {
+        Self { node: lease.node.clone(), session: lease.session, address: lease.address.clone() }
+    }
 }
 
 /// Why a forwarded request has no answer.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use holdfast_bucket::{BucketArgs, Buckets};
+use holdfast_rpc::Peer;
 use serde_json::json;
 
 use super::Place;
@@ -97,7 +98,7 @@ fn ms(duration: Duration) -> f64 {
 async fn drain(buckets: &Buckets, node: &str) -> Result<()> {
     let node = node.parse()?;
     let found = peers::lease(&*buckets.leases, node).await?.context("the node has no lease")?;
-    Ok(peers::client(buckets).await?.drain(&peers::peer(&found.lease?)).await?)
+    Ok(peers::client(buckets).await?.drain(&Peer::of(&found.lease?)).await?)
 }
 
 /// What one client saw.

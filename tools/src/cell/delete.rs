@@ -188,7 +188,7 @@ async fn ask(
     // Gone meanwhile: the next claim sees that.
     let Some(lease) = lease else { return Ok(()) };
     let client = peers::client(buckets).await?;
-    let peer = peers::peer(&lease);
+    let peer = Peer::of(&lease);
     match client.release_cell(&peer, cell).await {
         Ok(()) => Ok(()),
         Err(NodeCallError::Refused(CallError::NotOwner(_))) => {

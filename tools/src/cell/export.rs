@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use holdfast_bucket::{BucketArgs, Buckets};
 use holdfast_cellnode::{RestoreJob, Restored, restore};
 use holdfast_core::ownership::{OwnerState, OwnerView};
+use holdfast_rpc::Peer;
 use holdfast_types::CellName;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
@@ -79,7 +80,7 @@ async fn cover(buckets: &Buckets, cell: &CellName, owner: &OwnerView) -> Result<
         Some(lease) => {
             let client = peers::client(buckets).await?;
             client
-                .cover_cell(&peers::peer(&lease), cell)
+                .cover_cell(&Peer::of(&lease), cell)
                 .await
                 .with_context(|| format!("node `{}` could not bring `{cell}` into the bucket", owner.node))
         }

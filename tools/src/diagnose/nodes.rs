@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use holdfast_records::{FleetIdentity, NodeLease};
-use holdfast_rpc::{CellClient, NodeDescription, PROTOCOL, ProcessIdentity, Role};
+use holdfast_rpc::{CellClient, NodeDescription, PROTOCOL, Peer, ProcessIdentity, Role};
 
 use super::{Check, Status};
 use crate::node::lease_end;
@@ -70,7 +70,7 @@ async fn node(client: Option<&CellClient>, found: &FoundLease) -> Vec<Check> {
         checks.push(Check::new(Status::Skip, format!("{name} call"), "no fleet identity to call with"));
         return checks;
     };
-    let answer = client.describe(&peers::peer(lease)).await;
+    let answer = client.describe(&Peer::of(lease)).await;
     match (answer, state.is_live()) {
         (Ok(description), true) => checks.extend(described(&name, lease, &description)),
         (Ok(_), false) => {

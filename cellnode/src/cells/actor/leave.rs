@@ -53,7 +53,7 @@ impl Leaving {
 
 impl Actor {
     pub(in super::super) fn quiesce(&mut self, done: Quiesced) {
-        let patience = u64::try_from(self.node.config.finish_timeout.as_millis()).unwrap_or(u64::MAX);
+        let patience = clock::millis(self.node.config.finish_timeout);
         self.leaving = Leaving::Finishing { done, until: clock::monotonic().plus(patience) };
         self.stop_alarm();
         self.refuse_events();

@@ -69,6 +69,14 @@ impl Bench {
         self.forget_local_files();
     }
 
+    /// Fills the cell and leaves it: all of it is in the bucket alone. What it holds.
+    async fn write_and_leave(&self) -> Value {
+        self.write().await;
+        let sums = self.sql(SUMS).await;
+        self.leave().await;
+        sums
+    }
+
     fn is_whole(&self) -> bool {
         self.resident().paged.as_ref().expect("the cell is opened paged").is_whole()
     }
@@ -183,9 +191,7 @@ async fn what_is_written_over_holes_is_kept_and_an_unfinished_file_is_not() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_that_does_not_come_in_time_fails_its_statement_alone() {
     let bench = configured(|config| config.statement_budget = Duration::from_millis(300)).await;
-    bench.write().await;
-    let sums = bench.sql(SUMS).await;
-    bench.leave().await;
+    let sums = bench.write_and_leave().await;
     let fill = bench.hold_fill();
     assert_eq!(bench.sql("SELECT count(*) FROM sqlite_schema").await, json!([[1]]));
     let held = bench.bucket().add(reads(Operation::GetRange, Fault::Hold));
@@ -207,9 +213,7 @@ async fn a_page_that_does_not_come_in_time_fails_its_statement_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_fails_is_asked_again_and_named_when_it_goes_on() {
     let bench = bench().await;
-    bench.write().await;
-    let sums = bench.sql(SUMS).await;
-    bench.leave().await;
+    let sums = bench.write_and_leave().await;
     let fill = bench.hold_fill();
     assert_eq!(bench.sql("SELECT count(*) FROM sqlite_schema").await, json!([[1]]));
     let epoch = bench.resident().epoch;
@@ -234,9 +238,7 @@ async fn a_store_that_fails_is_asked_again_and_named_when_it_goes_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_that_is_gone_discards_the_cell_and_is_named() {
     let bench = bench().await;
-    bench.write().await;
-    let sums = bench.sql(SUMS).await;
-    bench.leave().await;
+    let sums = bench.write_and_leave().await;
     let fill = bench.hold_fill();
     assert_eq!(bench.sql("SELECT count(*) FROM sqlite_schema").await, json!([[1]]));
     let resident = bench.resident();
@@ -275,9 +277,7 @@ async fn an_object_that_is_gone_discards_the_cell_and_is_named() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn damage_that_the_background_finds_discards_the_cell() {
     let bench = bench().await;
-    bench.write().await;
-    let sums = bench.sql(SUMS).await;
-    bench.leave().await;
+    let sums = bench.write_and_leave().await;
     let held = bench.hold_fill();
     bench.bucket().add(reads(Operation::GetStream, Fault::WrongBytes).times(1));
     assert_eq!(bench.sql("SELECT count(*) FROM sqlite_schema").await, json!([[1]]));
@@ -297,9 +297,7 @@ async fn damage_that_the_background_finds_discards_the_cell() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn small_chains_are_restored_whole_and_nothing_of_them_is_read_twice() {
     let bench = configured(|config| config.paged_from = 64 << 20).await;
-    bench.write().await;
-    let sums = bench.sql(SUMS).await;
-    bench.leave().await;
+    let sums = bench.write_and_leave().await;
     assert_eq!(bench.sql(SUMS).await, sums);
     assert!(bench.resident().paged.is_none() && bench.chain_bytes().await < 64 << 20);
     assert_eq!(bench.bucket().count(Operation::GetRange, ".ltx"), 0);
@@ -308,9 +306,7 @@ async fn small_chains_are_restored_whole_and_nothing_of_them_is_read_twice() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn history_is_retired_only_once_the_file_is_whole() {
     let bench = bench().await;
-    bench.write().await;
-    let sums = bench.sql(SUMS).await;
-    bench.leave().await;
+    let sums = bench.write_and_leave().await;
     // An epoch that writes nothing, and is in nobody's chain.
     assert_eq!(bench.sql("SELECT 1").await, json!([[1]]));
     bench.leave().await;

@@ -63,7 +63,7 @@ impl SocketRoom {
 
     fn hold(&self, body: Body) -> (Held, OutgoingReader) {
         let (out, reader) = OutgoingBody::counted(&self.backlog);
-        (Held::new(out, SocketReader::within(body, Arc::clone(&self.messages)), self.clone()), reader)
+        (Held::new(out, SocketReader::within(body, Arc::clone(&self.messages))), reader)
     }
 }
 
@@ -94,12 +94,11 @@ struct Held {
     reader: Option<SocketReader>,
     wants: Option<mpsc::Sender<Wanted>>,
     is_hibernatable: bool,
-    room: SocketRoom,
 }
 
 impl Held {
-    fn new(out: OutgoingBody, reader: SocketReader, room: SocketRoom) -> Self {
-        Self { out: Some(out), reader: Some(reader), wants: None, is_hibernatable: false, room }
+    fn new(out: OutgoingBody, reader: SocketReader) -> Self {
+        Self { out: Some(out), reader: Some(reader), wants: None, is_hibernatable: false }
     }
 
     fn want(&self, wanted: Wanted) {
@@ -109,10 +108,10 @@ impl Held {
         }
     }
 
-    fn piece(&mut self, frame: &SocketFrame) -> Option<Piece> {
+    fn piece(&mut self, frame: &SocketFrame, room: &SocketRoom) -> Option<Piece> {
         let mut out = self.out.take()?;
         let chunk = frame.encode();
-        if !self.room.has_room(out.backlog(), chunk.len() as u64) {
+        if !room.has_room(out.backlog(), chunk.len() as u64) {
             self.want(Wanted::End);
             return Some(out.abort("the client takes nothing".to_owned()));
         }
@@ -285,7 +284,7 @@ impl JsObject {
 
     fn say(&mut self, socket: SocketId, frame: &SocketFrame, direction: SocketDirection, turn: &mut Turn) {
         let Some(held) = self.sockets.held.get_mut(&socket) else { return };
-        if let Some(piece) = held.piece(frame) {
+        if let Some(piece) = held.piece(frame, &self.applications.sockets) {
             metrics().cell_socket_message(direction);
             turn.effects.push(Effect::Send { piece });
         }

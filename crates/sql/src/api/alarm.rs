@@ -155,9 +155,6 @@ pub(super) fn run(
     }
     match done.and_then(|()| shown(engine, call)) {
         Ok(text) => Outcome::Reply(SqlReply::json(200, text)),
-        Err(failure) if matches!(failure.code, "BAD_ALARM" | "MALFORMED_REQUEST") => {
-            Outcome::Reply(SqlReply::failure(400, &failure))
-        }
         Err(failure) => Outcome::Reply(SqlReply::failure(failure.status(), &failure)),
     }
 }
