@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process};
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::Value;
 
 use super::{binary, credentials, logs};
@@ -164,12 +164,18 @@ impl Process {
         Ok(())
     }
 
-    /// SIGSTOP.
+    /// SIGSTOP, and waits until no thread of it runs: the signal alone takes some milliseconds on a busy machine, in which a
+    /// process may still answer.
     ///
     /// # Errors
     /// When it no longer runs.
     pub fn pause(&self) -> Result<()> {
-        self.signal(Signal::STOP)
+        self.signal(Signal::STOP)?;
+        let stopped_or_ended = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(self.pid()?), stopped_or_ended)?;
+        let is_stopped = status.is_some_and(|status| status.stopped());
+        ensure!(is_stopped, "`{}` ended instead of stopping", self.spec.name);
+        Ok(())
     }
 
     /// SIGCONT.
@@ -188,9 +194,12 @@ impl Process {
         self.signal(Signal::TERM)
     }
 
+    fn pid(&self) -> Result<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).context("a pid is positive")
+    }
+
     fn signal(&self, signal: Signal) -> Result<()> {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).context("a pid is positive")?;
-        kill_process(pid, signal).with_context(|| format!("signalling `{}`", self.spec.name))
+        kill_process(self.pid()?, signal).with_context(|| format!("signalling `{}`", self.spec.name))
     }
 
     /// The log of this life.
