@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use holdfast_check::gate::{self, GateModel, Phase};
-use holdfast_check::node_log::{self, CALM, LONE, MOVE, NodeLogModel, SPARE};
+use holdfast_check::node_log::{self, BUNDLED, CALM, GROWTH, LONE, MOVE, NodeLogModel, SPARE};
 use holdfast_check::verdict::{Findings, Verdict, explore};
 
 const GATE: gate::Bounds =
@@ -44,6 +44,28 @@ const CASES: &[Case] = &[
         "node log, spare follower",
         node_log!(followers: 3, views: SPARE, broken_links: 1),
         pinned(7_382_507, 2_143_845, 78),
+    ),
+    (
+        "node log, close and lost answer",
+        node_log!(followers: 1, views: LONE, uploads: true, frames: 2, closes: true, lost_answers: 1),
+        pinned(8_385_466, 2_187_554, 57),
+    ),
+    (
+        "node log, two bundles and close",
+        node_log!(followers: 1, views: LONE, uploads: true, frames: 2, rounds: BUNDLED, closes: true),
+        pinned(28_743_516, 6_629_079, 78),
+    ),
+    (
+        "node log, bundle of two and lost answer",
+        node_log!(
+            followers: 1, views: LONE, uploads: true, frames: 2, rounds: BUNDLED, bundle_frames: 2, lost_answers: 1
+        ),
+        pinned(49_840_770, 11_129_519, 73),
+    ),
+    (
+        "node log, bundle and growth",
+        node_log!(views: GROWTH, uploads: true, rounds: BUNDLED),
+        pinned(0, 0, 0),
     ),
 ];
 

@@ -3,6 +3,7 @@
 //! INV-LOG-1, INV-LOG-2, INV-LOG-3, INV-REC-1, INV-REC-2, INV-REC-3 and INV-ACK-1 for what an ensemble proved.
 
 mod bounds;
+mod bundle;
 mod follower;
 mod owner;
 mod properties;
@@ -12,7 +13,7 @@ mod world;
 
 use stateright::{Model, Property};
 
-pub use bounds::{Bounds, CALM, GROWTH, LONE, MOVE, SPARE, SWAP, Seen};
+pub use bounds::{BUNDLED, Bounds, CALM, GROWTH, LONE, MOVE, SPARE, SWAP, Seen};
 pub use step::Step;
 pub use world::World;
 

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use holdfast_check::gate::{self, GateModel, Phase};
-use holdfast_check::node_log::{self, CALM, GROWTH, LONE, NodeLogModel};
+use holdfast_check::node_log::{self, BUNDLED, CALM, GROWTH, LONE, NodeLogModel};
 use holdfast_check::ownership::{self, OwnershipModel};
 use holdfast_check::verdict::{Findings, explore};
 use holdfast_core::mutant::{ALL, Mutant, activate};
@@ -16,6 +16,8 @@ const GATE: gate::Bounds =
 const OWNERSHIP: ownership::Bounds =
     ownership::Bounds { nodes: 2, claims: 2, releases: 0, lost_answers: 0, restarts: 0, beyond_skew: false };
 const RECOVERY: node_log::Bounds = node_log::Bounds { recoverers: 1, ..CALM };
+const BUNDLING: node_log::Bounds =
+    node_log::Bounds { followers: 1, views: LONE, uploads: true, frames: 2, rounds: BUNDLED, ..RECOVERY };
 
 /// What a broken variant leads to in the model that shows it.
 fn explore_with(mutant: Mutant) -> Option<Findings> {
@@ -66,17 +68,16 @@ fn explore_with(mutant: Mutant) -> Option<Findings> {
             explore(NodeLogModel(node_log::Bounds { followers: 1, views: LONE, recoverers: 2, ..CALM }))
         }
         Mutant::ReleaseUncovered => explore(NodeLogModel(node_log::Bounds { uploads: true, ..CALM })),
+        Mutant::CreditBundlesAsCells | Mutant::IgnoreBundles | Mutant::ReadBundlesBeforeSeal => {
+            explore(NodeLogModel(node_log::Bounds { frames: 1, closes: true, ..BUNDLING }))
+        }
+        Mutant::DropUndrainedBundle | Mutant::DeleteBundleBeforeRecord => explore(NodeLogModel(BUNDLING)),
         // Of machines that no model here drives: the simulator shows these.
         Mutant::LateRenewalIsSuccess
         | Mutant::RestoreWithoutClipping
         | Mutant::TrustListing
         | Mutant::UnknownIsRejected
         | Mutant::IgnoreFloor
-        | Mutant::CreditBundlesAsCells
-        | Mutant::DropUndrainedBundle
-        | Mutant::DeleteBundleBeforeRecord
-        | Mutant::IgnoreBundles
-        | Mutant::ReadBundlesBeforeSeal
         | Mutant::BlameAllSlow
         | Mutant::ForgetSlowness
         | Mutant::RevealBeforeEntry
@@ -128,11 +129,6 @@ macro_rules! mutants {
                 Mutant::TrustListing,
                 Mutant::UnknownIsRejected,
                 Mutant::IgnoreFloor,
-                Mutant::CreditBundlesAsCells,
-                Mutant::DropUndrainedBundle,
-                Mutant::DeleteBundleBeforeRecord,
-                Mutant::IgnoreBundles,
-                Mutant::ReadBundlesBeforeSeal,
                 Mutant::BlameAllSlow,
                 Mutant::ForgetSlowness,
                 Mutant::RevealBeforeEntry,
@@ -186,6 +182,11 @@ mutants! {
     a_release_of_uncovered_frames_is_found: ReleaseUncovered, "INV-LOG-3";
     a_hidden_dirty_cell_is_found: HideDirtyCell, "INV-REC-2";
     a_cover_by_ensemble_is_found: CoverByEnsemble, "a release leaves when the bucket has all";
+    a_bundle_credited_as_cells_is_found: CreditBundlesAsCells, "INV-REC-2";
+    a_bundle_given_up_undrained_is_found: DropUndrainedBundle, "INV-LOG-3";
+    a_bundle_deleted_before_the_record_excludes_it_is_found: DeleteBundleBeforeRecord, "INV-LOG-3";
+    a_recovery_that_ignores_bundles_is_found: IgnoreBundles, "INV-REC-2";
+    bundles_read_before_the_seal_are_found: ReadBundlesBeforeSeal, "INV-REC-2";
     a_takeover_of_a_live_recoverer_is_found: TakeOverLiveRecoverer, "no live recoverer is taken over";
     a_recovery_that_declares_loss_is_found: DeclareLoss, "INV-REC-3";
     a_declared_loss_that_is_hidden_is_found: HideDeclaredLoss, "INV-REC-2";

@@ -1,7 +1,7 @@
 //! The node log's verdicts: everything within these bounds was visited. In all of them a recoverer may start at any moment
 //! and the session may go on after it.
 
-use holdfast_check::node_log::{Bounds, CALM, GROWTH, LONE, NodeLogModel, SWAP};
+use holdfast_check::node_log::{BUNDLED, Bounds, CALM, GROWTH, LONE, NodeLogModel, SWAP};
 use holdfast_check::verdict::{Verdict, must_hold};
 
 const PLAIN: Bounds = Bounds { recoverers: 1, ..CALM };
@@ -80,4 +80,43 @@ fn a_person_declares_loss_and_what_comes_back_changes_nothing() {
 fn a_second_crash_and_a_second_frame_change_nothing() {
     let bounds = Bounds { crashes: 2, frames: 2, leaps: 1, ..ONE_FOLLOWER };
     must_hold("node log, two crashes and a pause", NodeLogModel(bounds), pinned(678_176, 290_969, 68));
+}
+
+/// Two frames of two cells, a bundle for each, brought into their cells' prefixes in any order.
+const BUNDLING: Bounds = Bounds { uploads: true, frames: 2, rounds: BUNDLED, ..ONE_FOLLOWER };
+const ONE_BUNDLE: Bounds = Bounds { frames: 1, ..BUNDLING };
+const CLOSING: Bounds = Bounds { closes: true, uploads: true, frames: 2, ..ONE_FOLLOWER };
+
+#[test]
+fn bundles_stand_in_for_prefixes_until_they_are_drained() {
+    must_hold("node log, bundles", NodeLogModel(BUNDLING), pinned(6_266_922, 1_475_288, 75));
+}
+
+#[test]
+fn a_bundle_whose_answer_is_lost_is_put_again_and_may_land_late() {
+    let bounds = Bounds { lost_answers: 1, ..ONE_BUNDLE };
+    must_hold("node log, bundle, lost answer", NodeLogModel(bounds), pinned(3_520_093, 883_583, 67));
+}
+
+#[test]
+fn a_follower_that_crashes_may_rely_on_a_bundle() {
+    let bounds = Bounds { crashes: 1, ..ONE_BUNDLE };
+    must_hold("node log, bundle, crash", NodeLogModel(bounds), pinned(1_745_172, 437_619, 62));
+}
+
+#[test]
+fn a_log_ends_in_order_when_all_is_covered() {
+    must_hold("node log, close", NodeLogModel(CLOSING), pinned(792_490, 212_081, 51));
+}
+
+#[test]
+fn a_log_whose_end_nobody_answers_has_ended_or_is_recovered() {
+    let bounds = Bounds { frames: 1, lost_answers: 1, ..CLOSING };
+    must_hold("node log, close, lost answer", NodeLogModel(bounds), pinned(955_396, 276_493, 49));
+}
+
+#[test]
+fn a_log_with_a_bundle_ends_in_order_when_all_is_covered() {
+    let bounds = Bounds { closes: true, ..ONE_BUNDLE };
+    must_hold("node log, bundle, close", NodeLogModel(bounds), pinned(1_359_654, 344_455, 62));
 }

@@ -1,6 +1,6 @@
 //! How much happens in a world, and what the followers are called.
 
-use holdfast_core::ensemble::FollowerView;
+use holdfast_core::ensemble::{BUNDLE_CELLS_MIN, FollowerView};
 use holdfast_core::log_record::MemberId;
 use holdfast_types::{FollowerName, HostId, Incarnation, Millis, Zone};
 
@@ -43,6 +43,13 @@ pub struct Bounds {
     pub unanswered_seals: u8,
     /// Whether the session brings frames into the bucket, and followers drop them.
     pub uploads: bool,
+    /// Dirty cells that the session finds, round after round: with many of them a round is bundled. Where there are rounds each
+    /// frame is of a cell of its own, brought into the bucket in any order.
+    pub rounds: &'static [u64],
+    /// Most frames in one bundle.
+    pub bundle_frames: usize,
+    /// Whether the session ends in order, at any moment.
+    pub closes: bool,
     /// How often time leaps beyond every deadline.
     pub leaps: u8,
     /// Whether the session looks at its clock, and at the followers again and again.
@@ -63,6 +70,9 @@ pub const CALM: Bounds = Bounds {
     lost_disks: 0,
     unanswered_seals: 0,
     uploads: false,
+    rounds: &[],
+    bundle_frames: 1,
+    closes: false,
     leaps: 0,
     ticks: false,
 };
@@ -82,6 +92,9 @@ pub const MOVE: &[Seen] =
 
 /// Three followers, one of which the session does not need at first.
 pub const SPARE: &[Seen] = &[Seen { there: &[0, 1, 2], draining: &[] }];
+
+/// Rounds of which the first has the record speak of bundles, and the second makes some.
+pub const BUNDLED: &[u64] = &[BUNDLE_CELLS_MIN, BUNDLE_CELLS_MIN];
 
 /// Beyond every timeout, pause and quarantine of the core.
 const LEAP_MS: u64 = 400_000;

@@ -1,12 +1,15 @@
 //! The session that writes the log: the real machine, and a shell that does what it asks.
 
+use std::collections::BTreeSet;
+
 use holdfast_core::ensemble::{MemberFailure, NodeLog, NodeLogConfig, NodeLogEffect, NodeLogEvent};
 use holdfast_core::follower::{Refusal, StreamId};
 use holdfast_core::log_record::LogRecord;
 use holdfast_types::{HostId, LogEpoch, LogOffset, NodeName, SessionId, WriteId, Zone};
 
 use super::bounds::{At, Bounds, member, place, time, view};
-use super::follower::{Follower, Message, Reply};
+use super::bundle::{Bundle, Bundling};
+use super::follower::{Follower, Message, Reply, bit};
 use crate::part::Part;
 use crate::register::{Read, Version, Write};
 
@@ -24,8 +27,18 @@ pub struct Owner {
     next_write: u128,
     /// Views of the followers that it has seen.
     pub(super) views: u8,
-    /// Frames that it brought into the bucket.
-    pub(super) uploaded: u8,
+    /// Frames that it brought into their cells' prefixes, a bit each.
+    pub(super) uploaded: u32,
+    /// Rounds that have begun.
+    pub(super) rounds: usize,
+    /// The bundle on its way into the bucket.
+    pub(super) bundling: Option<Bundling>,
+    /// Bundles to be deleted, by their first frame.
+    pub(super) deleting: BTreeSet<LogOffset>,
+    bundle_frames: usize,
+    pub(super) is_closing: bool,
+    /// Its log ended in order.
+    pub(super) is_closed: bool,
     /// Every frame below was proved.
     pub(super) proved_below: LogOffset,
 }
@@ -65,6 +78,12 @@ impl Owner {
             next_write: 1,
             views: 0,
             uploaded: 0,
+            rounds: 0,
+            bundling: None,
+            deleting: BTreeSet::new(),
+            bundle_frames: bounds.bundle_frames,
+            is_closing: false,
+            is_closed: false,
             proved_below: LogOffset::new(1),
         }
     }
@@ -73,8 +92,18 @@ impl Owner {
         u8::try_from(self.log.next().get() - 1).expect("few frames")
     }
 
-    pub(super) fn told_covered(&self) -> u8 {
-        u8::try_from(self.log.start().get() - 1).expect("few frames")
+    /// The first frame that it has not brought into its cell's prefix.
+    pub(super) fn covered_below(&self) -> LogOffset {
+        let next = self.log.next();
+        let mut offsets = (1..next.get()).map(LogOffset::new);
+        offsets.find(|offset| self.uploaded & bit(*offset) == 0).unwrap_or(next)
+    }
+
+    /// Frames that it may bring into the bucket now. Those of one cell go in their order.
+    pub(super) fn uploadable(&self, bounds: &Bounds) -> Vec<LogOffset> {
+        let offsets = (1..self.log.next().get()).map(LogOffset::new);
+        let left = offsets.filter(|offset| self.uploaded & bit(*offset) == 0);
+        left.take(if bounds.rounds.is_empty() { 1 } else { usize::MAX }).collect()
     }
 
     /// The session sees the followers with the disks that they have now.
@@ -96,6 +125,25 @@ impl Owner {
                 followers[at].send(stream, Message::Frames { log_epoch, first: offset, last: offset });
             }
         }
+    }
+
+    /// A round of uploads begins.
+    pub(super) fn round(&mut self, bounds: &Bounds, followers: &mut [Part<Follower>], leaps: u8) {
+        let cells = bounds.rounds[self.rounds];
+        self.rounds += 1;
+        self.on(NodeLogEvent::Round { cells }, followers, leaps);
+    }
+
+    /// The session knows that its bundle is there.
+    pub(super) fn stored_bundle(&mut self, followers: &mut [Part<Follower>], leaps: u8) {
+        let Bundle { below, .. } = self.bundling.take().expect("a bundle is on its way").bundle;
+        self.on(NodeLogEvent::Bundled { below }, followers, leaps);
+    }
+
+    /// The session ends in order.
+    pub(super) fn close(&mut self, followers: &mut [Part<Follower>], leaps: u8) {
+        self.is_closing = true;
+        self.on(NodeLogEvent::Closing, followers, leaps);
     }
 
     /// The next reply of a follower arrives.
@@ -122,6 +170,7 @@ impl Owner {
     pub(super) fn on(&mut self, event: NodeLogEvent<Version>, followers: &mut [Part<Follower>], leaps: u8) {
         let effects = self.log.on(event, time(leaps), WriteId::from_bits(self.next_write));
         let mut behind = Vec::new();
+        let mut has_nothing_to_bundle = false;
         for effect in effects {
             match effect {
                 NodeLogEffect::WriteRecord { record, guard, attempt: _ } => {
@@ -155,20 +204,36 @@ impl Owner {
                     }
                 }
                 NodeLogEffect::Proved(proof) => self.proved_below = self.proved_below.max(proof.below()),
-                NodeLogEffect::Bundle { .. }
-                | NodeLogEffect::DeleteBundles { .. }
-                | NodeLogEffect::Rounds { .. } => unreachable!("no round of this model is bundled"),
+                NodeLogEffect::Bundle { first, below } => {
+                    assert!(self.bundling.is_none(), "one bundle at a time");
+                    self.bundling = self.bundle(first, below);
+                    has_nothing_to_bundle = self.bundling.is_none();
+                }
+                NodeLogEffect::DeleteBundles { firsts } => self.deleting.extend(firsts),
+                NodeLogEffect::Closed => self.is_closed = true,
                 NodeLogEffect::ReadFollowers
                 | NodeLogEffect::Durability { .. }
                 | NodeLogEffect::Active { .. }
                 | NodeLogEffect::Evicted { .. }
-                | NodeLogEffect::Fence
-                | NodeLogEffect::Closed => {}
+                | NodeLogEffect::Rounds { .. }
+                | NodeLogEffect::Fence => {}
             }
         }
         for member in behind {
             self.on(NodeLogEvent::MemberFellBehind { member }, followers, leaps);
         }
+        if has_nothing_to_bundle {
+            self.on(NodeLogEvent::NothingToBundle, followers, leaps);
+        }
+    }
+
+    /// What a bundle of these frames is made of: those that are retained and not covered, as many as one holds.
+    fn bundle(&self, first: LogOffset, below: LogOffset) -> Option<Bundling> {
+        let retained = (first.max(self.log.start()).get()..below.get()).map(LogOffset::new);
+        let lacking: Vec<LogOffset> = retained.filter(|offset| self.uploaded & bit(*offset) == 0).collect();
+        let below = lacking.get(self.bundle_frames).copied().unwrap_or(below);
+        let frames = lacking.into_iter().filter(|offset| *offset < below).fold(0, |bits, at| bits | bit(at));
+        (frames != 0).then_some(Bundling { first, bundle: Bundle { below, frames }, is_stored: false })
     }
 
     fn link(&mut self, at: At, disk: u8, follower: &mut Follower) -> StreamId {

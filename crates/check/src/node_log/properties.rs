@@ -5,7 +5,7 @@ use holdfast_types::LogOffset;
 use stateright::Property;
 
 use super::bounds::place;
-use super::follower::bits;
+use super::follower::{Follower, bits};
 use super::recoverer::Ended;
 use super::{NodeLogModel, World};
 
@@ -25,11 +25,16 @@ pub(super) fn all() -> Vec<Property<NodeLogModel>> {
         Property::always("INV-LOG-2: nothing is appended past a seal", |_, world: &World| {
             !world.followers.iter().any(|follower| follower.appended_past_seal)
         }),
-        Property::always("INV-LOG-3: what a follower dropped is in the bucket", |_, world: &World| {
-            world
-                .followers
-                .iter()
-                .all(|follower| bits(LogOffset::new(1), follower.log.state().start) & !world.covered == 0)
+        Property::always("INV-REC-2: a log that ended in order is covered", |_, world: &World| {
+            !world.owner.is_closed || bits(LogOffset::new(1), world.owner.log.next()) & !world.covered == 0
+        }),
+        Property::always("INV-LOG-3: what a follower dropped is stored", |_, world: &World| {
+            let stored = world.stored();
+            let dropped = |follower: &Follower| bits(LogOffset::new(1), follower.log.state().start);
+            world.followers.iter().all(|follower| dropped(follower) & !stored == 0)
+        }),
+        Property::always("INV-LOG-3: a bundle is deleted when its frames are covered", |_, world: &World| {
+            !world.bundles.deleted_uncovered
         }),
         Property::always("INV-REC-1: no claim before the record is sealed", |_, world: &World| {
             !world.is_recovered() || world.state() == Some(LogState::Sealed)
@@ -46,6 +51,18 @@ pub(super) fn all() -> Vec<Property<NodeLogModel>> {
             world.rescues.is_empty()
                 || (world.is_recovered() && world.owner.uploaded == 0 && world.proved() != 0)
         }),
+        Property::sometimes("a recovery finds in a bundle what nobody else has", |model, world: &World| {
+            model.0.rounds.is_empty() || world.rescues.is_empty() || world.found_in_a_bundle()
+        }),
+        Property::sometimes("a bundle is drained and deleted", |model, world: &World| {
+            let from = world.record.record().and_then(|record| record.bundles_from);
+            let is_drained =
+                from.is_some_and(|from| from > LogOffset::new(1)) && world.state() == Some(LogState::Open);
+            model.0.rounds.is_empty() || (is_drained && world.bundles.is_first_gone())
+        }),
+        Property::sometimes("a log with frames ends in order", |model, world: &World| {
+            !model.0.closes || (world.owner.is_closed && world.proved() != 0)
+        }),
     ]
 }
 
@@ -59,9 +76,19 @@ impl World {
         bits(LogOffset::new(1), self.owner.proved_below)
     }
 
-    /// Of those, the ones that are on followers only.
+    /// Of those, the ones that their cells' prefixes lack.
     pub(super) fn lacks(&self) -> u32 {
         self.proved() & !self.covered
+    }
+
+    /// Frames that a recovery finds in the bucket.
+    fn stored(&self) -> u32 {
+        let from = self.record.record().and_then(|record| record.bundles_from);
+        self.covered | self.bundles.readable(from)
+    }
+
+    fn found_in_a_bundle(&self) -> bool {
+        self.rescues.iter().flatten().any(|rescue| rescue.brought_from_bundle)
     }
 
     fn is_recovered(&self) -> bool {
@@ -85,7 +112,7 @@ impl World {
     }
 
     fn witnesses_hold_what_the_bucket_lacks(&self) -> bool {
-        let lacks = self.lacks();
+        let lacks = self.proved() & !self.stored();
         if lacks == 0 || self.is_lost() {
             return true;
         }

@@ -11,6 +11,7 @@ use holdfast_core::recovery::{
 use holdfast_types::{LogOffset, Millis, NodeName, SessionId, WriteId};
 
 use super::bounds::{member, place, time};
+use super::bundle::{Bundle, Bundles};
 use super::follower::{Follower, bit};
 use super::owner::{SESSION, node};
 use crate::part::Part;
@@ -25,6 +26,8 @@ pub struct Rescue {
     /// Seals under way, by the disk that was asked for.
     pub(super) seals: BTreeMap<(u8, u8), Seal>,
     pub(super) gather: Option<Gather>,
+    /// It found a frame in a bundle that its cell's prefix lacked.
+    pub(super) brought_from_bundle: bool,
     pub(super) looks_for_loss: bool,
     /// Whose lease it reads.
     pub(super) reads_lease_of: Option<SessionId>,
@@ -45,15 +48,23 @@ pub enum Seal {
     Broken,
 }
 
-/// Frames under way from a follower into the bucket.
+/// Frames under way into their cells' prefixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Gather {
-    /// The member's place and disk.
-    pub(super) from: (u8, u8),
-    /// The next frame.
-    next: LogOffset,
-    /// The one after the last.
-    end: LogOffset,
+pub enum Gather {
+    /// From a follower.
+    Tail {
+        /// The member's place and disk.
+        from: (u8, u8),
+        /// The next frame.
+        next: LogOffset,
+        /// The one after the last.
+        end: LogOffset,
+    },
+    /// From bundles.
+    Bundles {
+        /// What the next one begins with.
+        next: LogOffset,
+    },
 }
 
 /// How a recovery ended.
@@ -84,6 +95,7 @@ impl Rescue {
             read: None,
             seals: BTreeMap::new(),
             gather: None,
+            brought_from_bundle: false,
             looks_for_loss: false,
             reads_lease_of: None,
             claimant,
@@ -110,9 +122,12 @@ impl Rescue {
             }
             RecoveryEffect::Gather { member, start, end, is_whole: _ } => {
                 // The first frame's offset is 1 whatever a recovery counts from.
-                self.gather = Some(Gather { from: place(&member), next: start.max(LogOffset::new(1)), end });
+                let next = start.max(LogOffset::new(1));
+                self.gather = Some(Gather::Tail { from: place(&member), next, end });
             }
-            RecoveryEffect::GatherBundles { .. } => unreachable!("no round of this model is bundled"),
+            RecoveryEffect::GatherBundles { from, is_whole: _ } => {
+                self.gather = Some(Gather::Bundles { next: from });
+            }
             RecoveryEffect::LookForLoss => self.looks_for_loss = true,
             RecoveryEffect::ReadClaimantLease { node } => {
                 let bits = node.as_str()[1..].parse().expect("a recoverer's node");
@@ -166,23 +181,41 @@ impl Rescue {
         self.on(event, leaps);
     }
 
-    /// The next frame of the member's tail goes into the bucket, or there is none, or no such frame.
-    pub(super) fn gather(&mut self, followers: &[Part<Follower>], covered: &mut u32, leaps: u8) {
-        let gather = self.gather.as_mut().expect("a gathering is under way");
-        if gather.next >= gather.end {
+    /// The next frame of the member's tail, or those of the next bundle, go into the bucket; or there is none, or no such
+    /// frame.
+    pub(super) fn gather(
+        &mut self,
+        followers: &[Part<Follower>],
+        bundles: &Bundles,
+        covered: &mut u32,
+        leaps: u8,
+    ) {
+        let event = match self.gather.as_mut().expect("a gathering is under way") {
+            Gather::Tail { next, end, .. } if *next >= *end => RecoveryEvent::Gathered,
+            Gather::Tail { from, next, .. } => {
+                let follower = &followers[usize::from(from.0)];
+                if follower.disk == from.1 && follower.frames & bit(*next) != 0 {
+                    *covered |= bit(*next);
+                    *next = next.next();
+                    RecoveryEvent::Progress { done_below: *next }
+                } else {
+                    RecoveryEvent::GatherFailed(GatherFault::Member(String::new()))
+                }
+            }
+            Gather::Bundles { next } => match bundles.get(*next) {
+                Some(Bundle { below, frames }) => {
+                    self.brought_from_bundle |= frames & !*covered != 0;
+                    *covered |= frames;
+                    *next = below;
+                    RecoveryEvent::Progress { done_below: LogOffset::ZERO }
+                }
+                None => RecoveryEvent::Gathered,
+            },
+        };
+        if !matches!(event, RecoveryEvent::Progress { .. }) {
             self.gather = None;
-            return self.on(RecoveryEvent::Gathered, leaps);
         }
-        let follower = &followers[usize::from(gather.from.0)];
-        let is_there = follower.disk == gather.from.1 && follower.frames & bit(gather.next) != 0;
-        if !is_there {
-            self.gather = None;
-            return self.on(RecoveryEvent::GatherFailed(GatherFault::Member(String::new())), leaps);
-        }
-        *covered |= bit(gather.next);
-        gather.next = gather.next.next();
-        let done_below = gather.next;
-        self.on(RecoveryEvent::Progress { done_below }, leaps);
+        self.on(event, leaps);
     }
 }
 

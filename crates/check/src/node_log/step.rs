@@ -1,7 +1,10 @@
 //! What may happen next.
 
+use holdfast_types::LogOffset;
+
 use super::World;
 use super::bounds::{At, Bounds};
+use super::bundle::Bundling;
 use super::recoverer::{Rescue, Seal};
 use crate::register::{Read, Write};
 
@@ -25,10 +28,24 @@ pub enum Step {
     Tick,
     /// Time leaps.
     Leap,
-    /// The session brings the next frame into the bucket.
-    Upload,
+    /// The session brings a frame into its cell's prefix.
+    Upload(LogOffset),
     /// The session's log hears of it.
     TellCovered,
+    /// A round of uploads begins.
+    Round,
+    /// The session's bundle lands.
+    LandBundle,
+    /// Its answer arrives.
+    AnswerBundle,
+    /// Its answer does not: it is put again.
+    LoseBundle,
+    /// A bundle lands of which nobody knows.
+    LandFloatingBundle(u8),
+    /// A bundle is deleted.
+    DeleteBundle(LogOffset),
+    /// The session ends in order.
+    Close,
     /// The session gives a link up.
     GiveUp(At),
     /// A reply arrives at the session.
@@ -69,7 +86,7 @@ pub enum Step {
     AnswerSeal(u8, (At, u8)),
     /// Its answer does not.
     LoseSeal(u8, (At, u8)),
-    /// A frame goes from a witness into the bucket.
+    /// A frame goes from a witness, or those of a bundle go, into their cells' prefixes.
     Gather(u8),
     /// A recoverer looks whether somebody declared the loss.
     LookForLoss(u8),
@@ -109,10 +126,10 @@ impl World {
         if bounds.uploads || bounds.ticks {
             steps.push(Step::Tick);
         }
-        if bounds.uploads && owner.uploaded < owner.appended() {
-            steps.push(Step::Upload);
+        if bounds.uploads {
+            steps.extend(owner.uploadable(bounds).into_iter().map(Step::Upload));
         }
-        if owner.told_covered() < owner.uploaded {
+        if owner.log.covered_below() < owner.covered_below() {
             steps.push(Step::TellCovered);
         }
         for (at, link) in (0..).zip(&owner.links) {
@@ -121,6 +138,25 @@ impl World {
             }
         }
         self.steps_at_the_record(Writer::Owner, owner.write.as_ref(), owner.read.as_ref(), steps);
+        self.steps_of_bundles(bounds, steps);
+        if bounds.closes && !owner.is_closing {
+            steps.push(Step::Close);
+        }
+    }
+
+    fn steps_of_bundles(&self, bounds: &Bounds, steps: &mut Vec<Step>) {
+        let owner = &self.owner;
+        if owner.rounds < bounds.rounds.len() {
+            steps.push(Step::Round);
+        }
+        if let Some(Bundling { is_stored, .. }) = owner.bundling {
+            steps.push(if is_stored { Step::AnswerBundle } else { Step::LandBundle });
+            if self.budget.lost_answers > 0 {
+                steps.push(Step::LoseBundle);
+            }
+        }
+        steps.extend((0..).take(self.bundles.floating.len()).map(Step::LandFloatingBundle));
+        steps.extend(owner.deleting.iter().map(|first| Step::DeleteBundle(*first)));
     }
 
     fn steps_at_the_record<R>(

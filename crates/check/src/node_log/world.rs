@@ -5,10 +5,11 @@ use holdfast_core::follower::{CallId, FollowerEvent};
 use holdfast_core::log_record::{LogRecord, LogState};
 use holdfast_core::recovery::{RECOVERY_SILENCE_MS, RecoveryEvent};
 use holdfast_core::store::Answer;
-use holdfast_types::{LogOffset, Millis, SessionId};
+use holdfast_types::{Millis, SessionId};
 
 use super::Step;
 use super::bounds::Bounds;
+use super::bundle::Bundles;
 use super::follower::{Follower, Sealed, bit};
 use super::owner::Owner;
 use super::recoverer::{Ended, Rescue, Seal, lease};
@@ -35,6 +36,7 @@ pub struct World {
     pub(super) record: Part<Register<LogRecord>>,
     /// Frames in their cells' prefixes, a bit each.
     pub(super) covered: u32,
+    pub(super) bundles: Part<Bundles>,
     pub(super) owner: Part<Owner>,
     pub(super) followers: Vec<Part<Follower>>,
     pub(super) rescues: Vec<Option<Part<Rescue>>>,
@@ -60,6 +62,7 @@ impl World {
             leaps: 0,
             record: Part::new(Register::absent()),
             covered: 0,
+            bundles: Part::new(Bundles::default()),
             owner: Part::new(Owner::new(bounds)),
             followers: (0..bounds.followers).map(|at| Part::new(Follower::new(at, 0))).collect(),
             rescues: vec![None; usize::from(bounds.recoverers)],
@@ -76,14 +79,37 @@ impl World {
             Step::Append => self.owner.append(&mut self.followers, leaps),
             Step::Tick => self.owner.on(NodeLogEvent::Tick, &mut self.followers, leaps),
             Step::Leap => self.leaps += 1,
-            Step::Upload => {
-                self.owner.uploaded += 1;
-                self.covered |= bit(LogOffset::new(u64::from(self.owner.uploaded)));
+            Step::Upload(offset) => {
+                self.owner.uploaded |= bit(offset);
+                self.covered |= bit(offset);
             }
             Step::TellCovered => {
-                let below = LogOffset::new(u64::from(self.owner.uploaded) + 1);
+                let below = self.owner.covered_below();
                 self.owner.on(NodeLogEvent::Covered { below }, &mut self.followers, leaps);
             }
+            Step::Round => self.owner.round(bounds, &mut self.followers, leaps),
+            Step::LandBundle => {
+                let bundling = self.owner.bundling.as_mut().expect("a bundle is on its way");
+                bundling.is_stored = true;
+                self.bundles.store(bundling.first, bundling.bundle);
+            }
+            Step::AnswerBundle => self.owner.stored_bundle(&mut self.followers, leaps),
+            Step::LoseBundle => {
+                self.budget.lost_answers -= 1;
+                let bundling = self.owner.bundling.as_mut().expect("a bundle is on its way");
+                if !core::mem::take(&mut bundling.is_stored) {
+                    self.bundles.floating.push((bundling.first, bundling.bundle));
+                }
+            }
+            Step::LandFloatingBundle(which) => {
+                let (first, bundle) = self.bundles.floating.remove(usize::from(which));
+                self.bundles.store(first, bundle);
+            }
+            Step::DeleteBundle(first) => {
+                self.owner.deleting.remove(&first);
+                self.bundles.delete(first, self.covered);
+            }
+            Step::Close => self.owner.close(&mut self.followers, leaps),
             Step::GiveUp(at) => {
                 self.budget.broken_links -= 1;
                 self.owner.give_up(at, &mut self.followers, leaps);
@@ -176,7 +202,7 @@ impl World {
             }
             Step::Gather(number) => {
                 let rescue = self.rescues[usize::from(number)].as_mut().expect("it has started");
-                rescue.gather(&self.followers, &mut self.covered, leaps);
+                rescue.gather(&self.followers, &self.bundles, &mut self.covered, leaps);
             }
             Step::LookForLoss(number) => {
                 let is_declared = self.is_loss_declared;
