@@ -44,6 +44,6 @@ mod wake;
 
 pub use authority::Authority;
 pub use config::Config;
-pub use owners::{OwnerReadError, Owners};
+pub use owners::{OwnerReadError, Owners, lease_view};
 pub use restore::{PlannedChain, RestoreError, RestoreJob, Restored, find_chain, restore};
 pub use service::{Addresses, Exit, Service};

@@ -1,6 +1,7 @@
 //! Executes claims and releases of the core against the bucket. The record's fields pass through unchanged; what they
 //! mean is decided by [`Claim`] and [`Release`].
 
+mod forced;
 mod owned;
 
 use std::sync::Arc;

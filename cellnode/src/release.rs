@@ -21,6 +21,7 @@ use crate::cells::{Cells, Closed, Departure, Job, Resident};
 use crate::clock;
 use crate::dormant::Asleep;
 use crate::node::Node;
+use crate::owners::OwnerReadError;
 use crate::retire;
 
 /// Cells that nobody uses, given up at once.
@@ -134,8 +135,20 @@ pub(crate) async fn release_unresident(node: &Arc<Node>, cell: &CellName) -> Res
     let unavailable = |reason: String| CallError::Unavailable {
         reason: format!("cell `{cell}` was not released: {reason}"),
     };
-    let owner = node.owners.read(cell).await.map_err(|error| unavailable(error.to_string()))?;
-    let Some((owner, version)) = owner else { return Err(CallError::NotOwner(None)) };
+    let owner = match node.owners.read(cell).await {
+        Ok(owner) => owner,
+        // Nobody can claim or wake a cell by a record that it cannot read.
+        Err(OwnerReadError::Record { .. }) => None,
+        Err(error) => return Err(unavailable(error.to_string())),
+    };
+    let Some((owner, version)) = owner else {
+        let is_leaving = node.cells.gated().iter().any(|resident| resident.cell == *cell);
+        return Err(if is_leaving {
+            unavailable("it is on its way out".into())
+        } else {
+            CallError::NotOwner(None)
+        });
+    };
     if !owner.is_owned_by(&node.name, node.session, owner.epoch) {
         return Err(CallError::NotOwner(None));
     }

@@ -5,12 +5,17 @@
 mod claim;
 mod effect;
 mod event;
+mod forced;
 mod release;
 mod state;
 
 pub use claim::Claim;
 pub use effect::{ClaimEffect, ClaimFailure, ClaimOutcome, ReleaseEffect, ReleaseOutcome};
 pub use event::{ClaimEvent, ReleaseEvent};
+pub use forced::{
+    FORCED_EPOCH_GAP, ForcedPurge, ForcedPurgeEffect, ForcedPurgeEvent, ForcedPurgeFailure,
+    ForcedPurgeOutcome, Sighting,
+};
 pub use release::Release;
 pub use state::{Claimant, Intent, LeaseView, OwnerState, OwnerView, Previous, Protocol, is_session_dead};
 

@@ -184,6 +184,13 @@ pub fn cell_prefix(cell: &CellName) -> String {
     format!("cells/{}/", cell.to_key_segment())
 }
 
+/// The epoch under which an object of a cell's history lies, whatever the object is.
+#[must_use]
+pub fn epoch_of(cell: &CellName, key: &str) -> Option<Epoch> {
+    let epoch = key.strip_prefix(&cell_prefix(cell))?.strip_prefix("ltx/e")?.split('/').next()?;
+    u64::from_str_radix(epoch, 16).ok().map(Epoch::new)
+}
+
 /// `cells/<cell>/ltx/e<epoch>/`: everything of one epoch.
 #[must_use]
 pub fn epoch_prefix(cell: &CellName, epoch: Epoch) -> String {

@@ -33,7 +33,7 @@ pub use fleet_identity::{CaCertificate, FleetIdentity, TokenKey};
 pub use follower_lease::FollowerLease;
 pub use key::{
     BLOBS_PREFIX, Key, KeyError, Level, VERSIONS_PREFIX, WAKE_ENTRIES_PREFIX, WAKER_LEASES_PREFIX,
-    bundle_prefix, cell_prefix, epoch_prefix, level_prefix, log_prefix, wake_minute_prefix,
+    bundle_prefix, cell_prefix, epoch_of, epoch_prefix, level_prefix, log_prefix, wake_minute_prefix,
 };
 pub use log_loss::LogLoss;
 pub use manifest::{Binding, BindingEntry, BlobEntry, Manifest, MigrationEntry, ModuleEntry, ModuleKind};

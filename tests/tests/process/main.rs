@@ -20,6 +20,7 @@ mod follower_acks;
 mod full_disk;
 mod keys;
 mod lost_disks;
+mod lost_records;
 mod orphans;
 mod paged;
 mod restart_orders;

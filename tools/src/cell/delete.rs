@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
 use holdfast_bucket::{BucketArgs, Buckets, Version};
-use holdfast_cellnode::{OwnerReadError, Owners};
-use holdfast_core::ownership::{ClaimOutcome, Claimant, Intent, Previous, Protocol};
-use holdfast_records::{Key, cell_prefix};
+use holdfast_cellnode::{OwnerReadError, Owners, lease_view};
+use holdfast_core::ownership::{ClaimOutcome, Claimant, ForcedPurgeOutcome, Intent, Previous, Protocol};
+use holdfast_records::{Key, cell_prefix, epoch_of};
 use holdfast_rpc::{Access, CallError, CellCall, CellClient, NodeCallError, PROTOCOL, Peer, whole_body};
 use holdfast_types::{CellName, Epoch, NodeName, SessionId};
 
@@ -19,7 +19,7 @@ use super::owners;
 use crate::args::open_existing;
 use crate::log::recoveries;
 use crate::output::{Output, count};
-use crate::peers::{self, CLOCK_SKEW_MAX_MS};
+use crate::peers::{self, CLOCK_SKEW_MAX_MS, FoundLease};
 use crate::progress;
 
 /// The claimant's name; no node may run under it at the same time.
@@ -28,6 +28,8 @@ const OPERATOR: &str = "operator";
 const ROUNDS: u32 = 20;
 /// Between claims after a failure, and for the last of those that raced with a release.
 const PAUSE: Duration = Duration::from_millis(250);
+/// Times that a session is asked to let a cell go that has no record.
+const ASKED_MAX: u32 = 3;
 /// Time of one request that wakes a cell.
 const WAKE: Duration = Duration::from_secs(30);
 /// Objects listed and deleted at once.
@@ -41,6 +43,10 @@ pub struct Delete {
     /// Yes, for ever.
     #[arg(long)]
     yes: bool,
+    /// Also where the owner record is missing, damaged or of a newer release. Every node that lives must answer, and give the
+    /// cell up; one that does not must be stopped, and its lease end, before.
+    #[arg(long)]
+    force_unreadable: bool,
     /// Where the bucket is.
     #[command(flatten)]
     bucket: BucketArgs,
@@ -49,15 +55,19 @@ pub struct Delete {
 impl Delete {
     /// Deletes.
     pub async fn run(self, output: Output) -> Result<()> {
-        let Self { cell, yes, bucket } = self;
+        let Self { cell, yes, force_unreadable, bucket } = self;
         if !yes {
             bail!("this deletes `{cell}` and its whole history from the bucket for ever; add --yes to do it");
         }
         let buckets = open_existing(&bucket).await?;
-        if let Err(error @ OwnerReadError::Record { .. }) = owners(&buckets).read(&cell).await {
-            bail!("{error}. {}", by_hand(&cell_prefix(&cell)));
-        }
-        let (epoch, previous) = purge(&buckets, &cell).await?;
+        let (epoch, previous) = match owners(&buckets).read(&cell).await {
+            Err(error @ OwnerReadError::Record { .. }) if force_unreadable => {
+                force(&buckets, &cell, &error.to_string()).await?
+            }
+            Ok(None) if force_unreadable => force(&buckets, &cell, "the owner record is missing").await?,
+            Err(error @ OwnerReadError::Record { .. }) => bail!("{error}. {WITHOUT_RECORD}"),
+            _ => purge(&buckets, &cell).await?,
+        };
         let objects = delete_objects(&buckets, &cell, epoch).await?;
         let deleted = json!({ "cell": cell.to_string(), "epoch": epoch.get(), "objects": objects });
         let first = if previous == Previous::Purged {
@@ -115,26 +125,70 @@ async fn purge(buckets: &Buckets, cell: &CellName) -> Result<(Epoch, Previous)> 
     Err(refusal.context(format!("`{cell}` is not deleted, since it could not be claimed; try again")))
 }
 
-/// What there is where no owner record is. Only the record says which epoch is the last: a purge without it could be
-/// overtaken by a session that it does not know of, so there is no way to force one.
+/// What is left where the record is of no use.
+const WITHOUT_RECORD: &str = "Without the record nobody knows which session owns the cell or which epoch is the last. Put \
+    the record back from a copy, or add --force-unreadable: then every node that lives is asked to give the cell up, and the \
+    cell is deleted once none has it";
+
+/// Claims a cell without a record to claim it by.
+async fn force(buckets: &Buckets, cell: &CellName, found: &str) -> Result<(Epoch, Previous)> {
+    let spinner = progress::spinner(format!("{found}; asking every node about `{cell}`"));
+    let leases = async || {
+        let found = peers::leases(buckets).await.ok()?;
+        let seen =
+            found.into_iter().map(|FoundLease { node, lease }| (node, lease.ok().as_ref().map(lease_view)));
+        Some(seen.collect())
+    };
+    let lets_go = async |node: NodeName, session| {
+        spinner.set_message(format!("{found}; asking `{node}` to give `{cell}` up"));
+        lets_go(buckets, cell, (node, session)).await
+    };
+    match owners(buckets).purge_by_force(cell, operator()?, leases, lets_go).await {
+        ForcedPurgeOutcome::Purged(epoch) => Ok((epoch, Previous::Absent)),
+        ForcedPurgeOutcome::Readable => purge(buckets, cell).await,
+        ForcedPurgeOutcome::NothingToPurge => Err(nothing(buckets, cell).await),
+        ForcedPurgeOutcome::Failed(failure) => {
+            Err(anyhow!(failure).context(format!("`{cell}` is not deleted ({found})")))
+        }
+    }
+}
+
+/// Whether a session surely has the cell no more. The first answer may be that the record could not be written, which it
+/// could not; the cell is gone from there all the same, and the next answer says so.
+async fn lets_go(buckets: &Buckets, cell: &CellName, (node, session): (NodeName, SessionId)) -> bool {
+    for attempt in 0..ASKED_MAX {
+        if attempt > 0 {
+            tokio::time::sleep(PAUSE).await;
+        }
+        match asked(buckets, cell, (&node, session)).await {
+            Ok(()) => return true,
+            Err(error) => {
+                tracing::debug!(%node, attempt, error = format!("{error:#}"), "the cell is not given up")
+            }
+        }
+    }
+    false
+}
+
+async fn asked(buckets: &Buckets, cell: &CellName, (node, session): (&NodeName, SessionId)) -> Result<()> {
+    let lease = owners(buckets).read_lease(node).await?.filter(|lease| lease.session == session);
+    let lease = lease.context("its lease has changed")?;
+    match peers::client(buckets).await?.release_cell(&Peer::of(&lease), cell).await {
+        Ok(()) | Err(NodeCallError::Refused(CallError::NotOwner(_))) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What there is where no owner record is.
 async fn nothing(buckets: &Buckets, cell: &CellName) -> anyhow::Error {
     let prefix = cell_prefix(cell);
     match buckets.bulk.list(&prefix, None, 1).await {
         Ok(page) if page.objects.is_empty() => {
             anyhow!("there is no cell `{cell}` in `{}`", buckets.records.url())
         }
-        Ok(_) => anyhow!("`{cell}` has objects but no owner record. {}", by_hand(&prefix)),
+        Ok(_) => anyhow!("`{cell}` has objects but no owner record. {WITHOUT_RECORD}"),
         Err(error) => anyhow::Error::new(error).context(format!("whether `{cell}` has objects is unknown")),
     }
-}
-
-/// What is left where the record is of no use.
-fn by_hand(prefix: &str) -> String {
-    format!(
-        "Without the record nobody knows which epoch is the last, so the cell cannot be deleted safely while a node may \
-         still write to it. Put the record back from a copy; or, when no node that ever owned the cell runs or comes \
-         back, delete everything below `{prefix}ltx/` with the store's own tools, and `{prefix}own.json` last"
-    )
 }
 
 /// Asks a live owner to release the cell, and claims all the while: clients that wait for the cell make its node claim it
@@ -229,7 +283,9 @@ async fn delete_objects(buckets: &Buckets, cell: &CellName, purged: Epoch) -> Re
         let keys = page.objects.into_iter().map(|object| object.key);
         // The mark says nothing about what is above the floor, and may be of an owner that came after the purge.
         let keys = keys.filter(|key| !matches!(Key::parse(key), Ok(Key::Retired(_))));
-        let keys: Vec<String> = keys.filter(|key| !is_later(key, &prefix, purged)).collect();
+        // What is of no epoch is nobody's.
+        let is_later = |key: &String| epoch_of(cell, key).is_some_and(|epoch| epoch > purged);
+        let keys: Vec<String> = keys.filter(|key| !is_later(key)).collect();
         if !keys.is_empty() {
             buckets.bulk.delete_many(&keys).await.context("some objects are left; run this again")?;
             deleted += u64::try_from(keys.len()).unwrap_or(u64::MAX);
@@ -241,12 +297,6 @@ async fn delete_objects(buckets: &Buckets, cell: &CellName, purged: Epoch) -> Re
         };
         after = Some(next);
     }
-}
-
-/// Whether an object is of a later epoch. What is of no epoch is nobody's.
-fn is_later(key: &str, prefix: &str, purged: Epoch) -> bool {
-    let epoch = key.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('e')?.split('/').next());
-    epoch.and_then(|hex| u64::from_str_radix(hex, 16).ok()).is_some_and(|epoch| epoch > purged.get())
 }
 
 #[cfg(test)]

@@ -1,0 +1,299 @@
+//! A purge of a cell whose owner record is missing or cannot be read, by an operator's word. Such a record names no session, so
+//! every session that lives is asked to let the cell go, and nobody can claim the cell meanwhile: a claim needs a record that
+//! it can read, or that there is no history. Only then is the record written, under the very version that was found, at an
+//! epoch far above any that the history shows. Keeps INV-OWN-1 and INV-OWN-2: what a late uploader brings is below the floor.
+
+use alloc::vec::Vec;
+
+use holdfast_types::{Epoch, Millis, NodeName, SessionId, WriteId};
+
+use super::{Claimant, LeaseView, OwnerState, OwnerView};
+use crate::store::{Answer, Guard};
+
+/// How far above the newest epoch that can be seen a forced purge goes. Epochs that were claimed and left nothing in the bucket
+/// are not seen; each takes an activation, and no cell has 2^32 of them in a row that all fail.
+pub const FORCED_EPOCH_GAP: u64 = 1 << 32;
+/// Writes that were refused or stayed unknown before giving up.
+const ROUNDS_MAX: usize = 4;
+
+/// What is found where the owner record should be.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Sighting<V> {
+    /// Nothing.
+    Missing,
+    /// An object that is no record, or one of a newer release.
+    Unreadable {
+        /// Its version.
+        version: V,
+    },
+    /// A record.
+    Readable {
+        /// The record.
+        owner: OwnerView,
+        /// Its version.
+        version: V,
+    },
+}
+
+/// An event of a forced purge.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ForcedPurgeEvent<V> {
+    /// The owner record was looked at.
+    Seen(Sighting<V>),
+    /// Every node's lease was read.
+    LeasesRead {
+        /// The nodes with a lease; none where it cannot be read.
+        leases: Vec<(NodeName, Option<LeaseView>)>,
+        /// The wall clock before the read began.
+        wall_now: Millis,
+    },
+    /// The session that was asked does not hold the cell, or not any more.
+    LetGo,
+    /// It may still hold it: it refused, or did not answer.
+    NotLetGo,
+    /// The cell's history was listed.
+    HistorySeen {
+        /// The newest epoch that has an object.
+        newest: Option<Epoch>,
+        /// There is any object of the cell.
+        is_there: bool,
+    },
+    /// The conditional write was answered.
+    Answered(Answer<V>),
+    /// The bucket could not be read.
+    ReadFailed,
+}
+
+/// An effect of a forced purge. Exactly one is outstanding at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ForcedPurgeEffect<V> {
+    /// Look at the owner record.
+    LookAtOwner,
+    /// Read the lease of every node.
+    ReadLeases,
+    /// Ask a session to let the cell go.
+    AskToLetGo {
+        /// Its node.
+        node: NodeName,
+        /// The session.
+        session: SessionId,
+    },
+    /// List the cell's history.
+    ListHistory,
+    /// Write the owner record under the guard, and settle an open answer by reading back.
+    WriteOwner {
+        /// The record.
+        owner: OwnerView,
+        /// The condition.
+        guard: Guard<V>,
+    },
+    /// It is over.
+    Finish(ForcedPurgeOutcome),
+}
+
+/// How a forced purge ended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ForcedPurgeOutcome {
+    /// The cell is purged at this epoch.
+    Purged(Epoch),
+    /// There is a record that can be read: an ordinary purge knows more.
+    Readable,
+    /// There is neither a record nor history.
+    NothingToPurge,
+    /// Given up; nothing is purged, unless the failure says that this is unknown.
+    Failed(ForcedPurgeFailure),
+}
+
+/// Why a forced purge was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum ForcedPurgeFailure {
+    /// Disposition: retry.
+    #[error(
+        "node `{0}` lives and may own the cell: it did not let it go. Stop it, or try again once its lease has ended"
+    )]
+    StillHeld(NodeName),
+    /// Disposition: reject.
+    #[error(
+        "the lease of node `{0}` cannot be read, so it may live and own the cell. Use the release that the node has, or \
+         stop it and delete its lease"
+    )]
+    UnreadableLease(NodeName),
+    /// Disposition: retry.
+    #[error("the bucket could not be read")]
+    Unreadable,
+    /// Disposition: retry.
+    #[error("somebody else writes the owner record again and again")]
+    Contended,
+    /// Disposition: retry.
+    #[error("whether the owner record was written is unknown")]
+    Unknown,
+    /// Disposition: reject.
+    #[error("no epoch is left above the newest of the cell's history")]
+    EpochExhausted,
+}
+
+/// One forced purge.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ForcedPurge<V> {
+    me: Claimant,
+    /// The first attempt's; the n-th adds n.
+    write_id_first: WriteId,
+    attempts: Vec<OwnerView>,
+    is_unknown: bool,
+    step: Step<V>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Step<V> {
+    Looking,
+    /// What the record was found to be guards the write.
+    ReadingLeases(Guard<V>),
+    /// The first of the list was asked.
+    Asking(Guard<V>, Vec<(NodeName, SessionId)>),
+    Listing(Guard<V>),
+    Writing,
+    Finished,
+}
+
+impl<V: Clone + core::fmt::Debug> ForcedPurge<V> {
+    /// Begins. `write_id` is fresh randomness.
+    #[must_use]
+    pub fn start(me: Claimant, write_id: WriteId) -> (Self, ForcedPurgeEffect<V>) {
+        let purge = Self {
+            me,
+            write_id_first: write_id,
+            attempts: Vec::new(),
+            is_unknown: false,
+            step: Step::Looking,
+        };
+        (purge, ForcedPurgeEffect::LookAtOwner)
+    }
+
+    /// Takes the answer to the last effect and says what is next.
+    ///
+    /// # Panics
+    /// When the event does not answer the outstanding effect: a bug of the shell.
+    pub fn on(&mut self, event: ForcedPurgeEvent<V>) -> ForcedPurgeEffect<V> {
+        let step = core::mem::replace(&mut self.step, Step::Finished);
+        match (step, event) {
+            (Step::Looking, ForcedPurgeEvent::Seen(sighting)) => self.on_sighting(sighting),
+            (Step::ReadingLeases(guard), ForcedPurgeEvent::LeasesRead { leases, wall_now }) => {
+                self.on_leases(guard, leases, wall_now)
+            }
+            (Step::Asking(guard, mut asked), ForcedPurgeEvent::LetGo) => {
+                asked.remove(0);
+                self.ask(guard, asked)
+            }
+            (Step::Asking(_, asked), ForcedPurgeEvent::NotLetGo) => {
+                let (node, _) = asked.into_iter().next().expect("a session was asked");
+                self.fail(ForcedPurgeFailure::StillHeld(node))
+            }
+            (Step::Listing(guard), ForcedPurgeEvent::HistorySeen { newest, is_there }) => {
+                self.on_history(guard, newest, is_there)
+            }
+            (Step::Writing, ForcedPurgeEvent::Answered(answer)) => self.on_answer(answer),
+            (Step::Looking | Step::ReadingLeases(_) | Step::Listing(_), ForcedPurgeEvent::ReadFailed) => {
+                self.give_up(ForcedPurgeFailure::Unreadable)
+            }
+            (step, event) => unreachable!("event {event:?} does not answer step {step:?}"),
+        }
+    }
+
+    fn on_sighting(&mut self, sighting: Sighting<V>) -> ForcedPurgeEffect<V> {
+        let guard = match sighting {
+            Sighting::Readable { owner, version: _ } => {
+                // An attempt whose answer was lost did land.
+                let is_mine = self.attempts.iter().any(|mine| mine.write_id == owner.write_id);
+                return self.finish(if is_mine {
+                    ForcedPurgeOutcome::Purged(owner.epoch)
+                } else {
+                    ForcedPurgeOutcome::Readable
+                });
+            }
+            Sighting::Missing => Guard::Absent,
+            Sighting::Unreadable { version } => Guard::Match(version),
+        };
+        self.step = Step::ReadingLeases(guard);
+        ForcedPurgeEffect::ReadLeases
+    }
+
+    fn on_leases(
+        &mut self,
+        guard: Guard<V>,
+        leases: Vec<(NodeName, Option<LeaseView>)>,
+        wall_now: Millis,
+    ) -> ForcedPurgeEffect<V> {
+        let mut live = Vec::new();
+        for (node, lease) in leases {
+            let Some(lease) = lease else { return self.fail(ForcedPurgeFailure::UnreadableLease(node)) };
+            if !lease.is_dead(wall_now, self.me.clock_skew_max_ms) {
+                live.push((node, lease.session));
+            }
+        }
+        self.ask(guard, live)
+    }
+
+    fn ask(&mut self, guard: Guard<V>, live: Vec<(NodeName, SessionId)>) -> ForcedPurgeEffect<V> {
+        let Some((node, session)) = live.first().cloned() else {
+            self.step = Step::Listing(guard);
+            return ForcedPurgeEffect::ListHistory;
+        };
+        self.step = Step::Asking(guard, live);
+        ForcedPurgeEffect::AskToLetGo { node, session }
+    }
+
+    fn on_history(&mut self, guard: Guard<V>, newest: Option<Epoch>, is_there: bool) -> ForcedPurgeEffect<V> {
+        if matches!(guard, Guard::Absent) && !is_there && self.attempts.is_empty() {
+            return self.finish(ForcedPurgeOutcome::NothingToPurge);
+        }
+        let seen = newest.unwrap_or(Epoch::ZERO);
+        let Some(epoch) = seen.get().checked_add(FORCED_EPOCH_GAP).filter(|epoch| *epoch < u64::MAX) else {
+            return self.give_up(ForcedPurgeFailure::EpochExhausted);
+        };
+        let attempt = u128::try_from(self.attempts.len()).expect("a length fits 128 bits");
+        let owner = OwnerView {
+            node: self.me.node.clone(),
+            session: self.me.session,
+            epoch: Epoch::new(epoch),
+            state: OwnerState::Purged,
+            floor: Epoch::new(epoch),
+            write_id: WriteId::from_bits(self.write_id_first.bits().wrapping_add(attempt)),
+        };
+        self.attempts.push(owner.clone());
+        self.step = Step::Writing;
+        ForcedPurgeEffect::WriteOwner { owner, guard }
+    }
+
+    fn on_answer(&mut self, answer: Answer<V>) -> ForcedPurgeEffect<V> {
+        match answer {
+            Answer::Applied(_) => {
+                let epoch = self.attempts.last().expect("a write was attempted").epoch;
+                return self.finish(ForcedPurgeOutcome::Purged(epoch));
+            }
+            Answer::Unknown => self.is_unknown = true,
+            Answer::Rejected => {}
+        }
+        if self.attempts.len() >= ROUNDS_MAX {
+            return self.give_up(ForcedPurgeFailure::Contended);
+        }
+        self.step = Step::Looking;
+        ForcedPurgeEffect::LookAtOwner
+    }
+
+    /// After a write that nobody answered nothing is certain.
+    fn give_up(&mut self, failure: ForcedPurgeFailure) -> ForcedPurgeEffect<V> {
+        self.fail(if self.is_unknown { ForcedPurgeFailure::Unknown } else { failure })
+    }
+
+    fn fail(&mut self, failure: ForcedPurgeFailure) -> ForcedPurgeEffect<V> {
+        self.finish(ForcedPurgeOutcome::Failed(failure))
+    }
+
+    fn finish(&mut self, outcome: ForcedPurgeOutcome) -> ForcedPurgeEffect<V> {
+        self.step = Step::Finished;
+        ForcedPurgeEffect::Finish(outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests;
