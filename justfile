@@ -39,6 +39,10 @@ chaos MINUTES="20" *ARGS:
 fleet *ARGS:
     cargo build --release --workspace --bins && HOLDFAST_IN_FULL=1 cargo nextest run --release --workspace -E 'binary(process) & test(/fleet::|shedding::/)' --no-capture {{ARGS}}
 
+# A dead session with a tail of 1 GiB: memory, what a killed recoverer leaves done, and the time beside a plain copy.
+long-tail *ARGS:
+    cargo build --release --workspace --bins && HOLDFAST_IN_FULL=1 cargo nextest run --release --workspace -E 'binary(process) & test(/long_tail::/)' --no-capture {{ARGS}}
+
 # Figures, each with its floor of the same run.
 bench WHAT="reads" *ARGS:
     cargo run --release -p holdfast -- bench {{WHAT}} {{ARGS}}

@@ -185,6 +185,15 @@ impl Cluster {
         Ok(["--bucket", &bucket, "--endpoint", &endpoint, "--region", "us-east-1"].map(Into::into).to_vec())
     }
 
+    /// The store as a program of this name has it, through a proxy of its own.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub async fn store_of(&mut self, name: &str) -> Result<RawStore> {
+        self.bucket_args(name).await?;
+        Ok(RawStore::new(self.proxies[name].address(), BUCKET, credentials()))
+    }
+
     /// The faults before one program.
     ///
     /// # Panics

@@ -1,6 +1,7 @@
 //! What an operator can look at: a program's metrics, and the `holdfast` command.
 
-use std::process::Command;
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -47,6 +48,27 @@ impl Cluster {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
         Ok(ToolAnswer { code: output.status.code().context("it was killed")?, stdout, stderr })
+    }
+
+    /// Starts `holdfast <args> --bucket …` through a proxy of its own, which the name is for. What it prints goes into a file
+    /// of that name.
+    ///
+    /// # Errors
+    /// When the binary is missing or no port is free.
+    pub async fn spawn_tool(&mut self, name: &str, args: &[&str]) -> Result<Child> {
+        let bucket = self.bucket_args(name).await?;
+        let printed = File::create(self.dir().join(format!("{name}.out")))?;
+        let mut command = Command::new(binary("holdfast")?);
+        process::set_environment(&mut command);
+        command.args(args).args(bucket).stdin(Stdio::null());
+        command.stdout(printed.try_clone()?).stderr(printed);
+        command.spawn().context("running `holdfast`")
+    }
+
+    /// What a tool of this name has printed.
+    #[must_use]
+    pub fn printed(&self, name: &str) -> String {
+        std::fs::read_to_string(self.dir().join(format!("{name}.out"))).unwrap_or_default()
     }
 
     /// The sum of a metric's series whose labels contain a text; 0 where there is none yet.

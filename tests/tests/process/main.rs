@@ -19,6 +19,7 @@ mod fleet;
 mod follower_acks;
 mod full_disk;
 mod keys;
+mod long_tail;
 mod lost_disks;
 mod lost_records;
 mod orphans;
