@@ -8,6 +8,7 @@ mod clone;
 mod effect;
 mod foreign;
 mod isolate;
+mod node;
 mod prelude;
 mod storage;
 #[cfg(test)]

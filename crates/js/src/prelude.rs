@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use rquickjs::{CatchResultExt, Context, Ctx, Exception, Function, Object, Result, Runtime, Value};
 
 use crate::foreign::{Bytecode, Shared};
+use crate::isolate::modules::{AnyName, StandIns};
 use crate::isolate::{console, databases, events, objects, ops, scheduled, timers};
 use crate::{clone, storage, web};
 
@@ -200,6 +201,20 @@ fn compile(parts: impl Iterator<Item = &'static Part>) -> Vec<Bytecode> {
             compiled.unwrap_or_else(|error| panic!("the prelude does not compile: {name}: {error}"))
         };
         parts.map(one).collect()
+    })
+}
+
+/// A module of ours that is compiled when it is first needed. What it imports is not looked at.
+///
+/// # Panics
+/// Where it has a syntax error, which every test that imports it would show.
+pub(crate) fn compile_one(name: &str, source: &str) -> Bytecode {
+    let runtime = Runtime::new().expect("there is memory for a compiler");
+    runtime.set_loader(AnyName, StandIns);
+    let context = Context::full(&runtime).expect("there is memory for a compiler");
+    context.with(|ctx| {
+        let compiled = Bytecode::compile(&ctx, name, source).catch(&ctx);
+        compiled.unwrap_or_else(|error| panic!("a module of ours does not compile: {name}: {error}"))
     })
 }
 

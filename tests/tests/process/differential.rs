@@ -25,8 +25,8 @@ const NOT_THERE: &str = "
 ## Not there yet
 
 Using what is not there throws an error that names it, and a key of `wrangler` that needs it stops the deploy: R2, static
-assets, `cloudflare:sockets`, `nodejs_compat`, WebAssembly, the Cache API; WebSockets to servers outside; over RPC
-functions, streams and `RpcTarget`. Calls of one object that overlap may arrive in another order than they were made in.
+assets, `cloudflare:sockets`, WebAssembly, the Cache API; WebSockets to servers outside; over RPC functions, streams and
+`RpcTarget`; of `nodejs_compat` all but `node:events`, `node:path` and `node:querystring`, its globals too. Calls of one object that overlap may arrive in another order than they were made in.
 
 ";
 

@@ -1,5 +1,5 @@
 //! The modules of an application: compiled once per process, declared in each isolate from bytecode. Import specifiers
-//! are names of modules byte for byte, or relative to the importing one, or `cloudflare:workers`.
+//! are names of modules byte for byte, or relative to the importing one, or `cloudflare:workers`, or of Node (`node:…`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::host::host;
 use crate::application::{Application, SourceKind};
 use crate::effect::JsError;
 use crate::foreign::Bytecode;
-use crate::prelude;
+use crate::{node, prelude};
 
 /// The module of Cloudflare's classes.
 const CLOUDFLARE_WORKERS: &str = "cloudflare:workers";
@@ -61,7 +61,8 @@ fn in_module(name: &str, mut error: JsError) -> JsError {
     error
 }
 
-struct AnyName;
+/// Every name is a module's.
+pub(crate) struct AnyName;
 
 impl Resolver for AnyName {
     fn resolve<'js>(
@@ -75,7 +76,8 @@ impl Resolver for AnyName {
     }
 }
 
-struct StandIns;
+/// Stand-ins for what a module imports, while it is compiled alone.
+pub(crate) struct StandIns;
 
 impl Loader for StandIns {
     fn load<'js>(
@@ -107,6 +109,9 @@ impl Resolver for Modules {
         if name == CLOUDFLARE_WORKERS || self.0.source(name).is_some() {
             return Ok(name.to_owned());
         }
+        if node::has(name) && self.0.has_compatibility_flag(node::FLAG) {
+            return Ok(name.to_owned());
+        }
         if name.starts_with("./") || name.starts_with("../") {
             let joined = join(base, name);
             if self.0.source(&joined).is_some() {
@@ -114,6 +119,12 @@ impl Resolver for Modules {
             }
         }
         let message = match name.split_once(':') {
+            Some(_) if node::has(name) => {
+                format!(
+                    "No such module \"{name}\".\n  imported from \"{base}\"\n  It is there with the compatibility flag \"{}\".",
+                    node::FLAG
+                )
+            }
             Some(("cloudflare" | "node", _)) => format!("the module \"{name}\" is not supported yet"),
             _ => format!("No such module \"{name}\".\n  imported from \"{base}\""),
         };
@@ -147,6 +158,9 @@ impl Loader for Modules {
     ) -> Result<Module<'js, Declared>> {
         if name == CLOUDFLARE_WORKERS {
             return Module::declare_def::<Workers, _>(ctx.clone(), name);
+        }
+        if let Some(declared) = node::declare(ctx, name) {
+            return declared;
         }
         match self.0.bytecode(name) {
             Some(bytecode) => bytecode.declare(ctx),
