@@ -277,6 +277,7 @@ fn lease_loop(node: &Arc<Node>, internal: SocketAddr, host: HostId) -> LeaseLoop
                     requests: node.as_ref().map_or(0, |node| count(node.requests())),
                 },
                 draining: node.as_ref().is_none_or(|node| node.is_draining()),
+                tombstone_ms: None,
             }
         })
     };

@@ -48,6 +48,10 @@ pub struct Config {
     /// it.
     #[arg(long, env = "HOLDFAST_WAKER_SWEEP", default_value = "30s", value_parser = parse_duration)]
     pub sweep: Duration,
+    /// How long the lease of a cellnode that is long gone stays as a tombstone before it is deleted: as long as people look for
+    /// what has become of it.
+    #[arg(long, env = "HOLDFAST_WAKER_FORGET_AFTER", default_value = "24h", value_parser = parse_duration)]
+    pub forget_after: Duration,
     /// How far the clocks of two machines may differ: a lease counts as over that long after its end. The same in all
     /// programs of a fleet.
     #[arg(long, env = "HOLDFAST_MAX_CLOCK_SKEW", default_value = "500ms", value_parser = parse_duration)]
@@ -69,6 +73,10 @@ impl Config {
 
     pub(crate) fn clock_skew_max_ms(&self) -> u64 {
         millis(self.max_clock_skew)
+    }
+
+    pub(crate) fn forget_after_ms(&self) -> u64 {
+        millis(self.forget_after)
     }
 
     /// Lifetime of a lease on a shard: one that is missed is no reason to hand it over.

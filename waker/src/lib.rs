@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod balance;
+mod bury;
 mod clock;
 pub mod config;
 mod index;

@@ -131,6 +131,7 @@ impl Service {
             leases: Arc::clone(&buckets.leases),
             client: client.clone(),
             clock_skew_max_ms: config.clock_skew_max_ms(),
+            forget_after_ms: config.forget_after_ms(),
             mine,
         };
         let mut sweep = AbortOnDropHandle::new(tokio::spawn(sweep.run(sweep_ended)));

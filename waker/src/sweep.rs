@@ -1,4 +1,5 @@
-//! The sweep: finds dead sessions whose logs are not recovered, in one waker of the fleet, and has cellnodes recover them. So
+//! The sweep: finds dead sessions whose logs are not recovered, in one waker of the fleet, and has cellnodes recover them; buries leases
+//! of nodes that are long gone. So
 //! what only followers hold reaches the bucket without anybody asking for the cells. Every round looks at everything anew, so
 //! that a failure strands nothing; whoever claims a cell of a dead session still recovers its log by itself.
 
@@ -11,7 +12,7 @@ use futures::StreamExt as _;
 use holdfast_bucket::{Bucket, BucketError, Guard};
 use holdfast_core::advisory::{AdvisoryLease, may_take};
 use holdfast_core::ownership::{LeaseView, Protocol, is_session_dead};
-use holdfast_core::waker::recoverer;
+use holdfast_core::waker::{Burials, recoverer};
 use holdfast_records::{Key, NodeLease, NodeLogRecord, NodeLogState, Record, SweepLease};
 use holdfast_rpc::follower::LogName;
 use holdfast_rpc::{CellClient, Peer};
@@ -20,6 +21,7 @@ use holdfast_types::{Millis, NodeName, SessionId};
 use tokio::sync::{oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
+use crate::bury::bury;
 use crate::leases::read_leases;
 use crate::{clock, random};
 
@@ -50,17 +52,30 @@ pub(crate) struct Sweep {
     pub(crate) client: CellClient,
     /// How far two machines' clocks may differ, in milliseconds.
     pub(crate) clock_skew_max_ms: u64,
+    /// How long tombstones of leases stay, in milliseconds.
+    pub(crate) forget_after_ms: u64,
     /// Told whether this waker is the one that sweeps.
     pub(crate) mine: watch::Sender<bool>,
 }
 
+/// What one waker knows from earlier rounds.
+pub(crate) struct Known {
+    /// Logs that are sealed, which is for ever.
+    sealed: HashSet<LogName>,
+    burials: Burials,
+}
+
 impl Sweep {
+    /// Nothing is known yet.
+    pub(crate) fn known(&self) -> Known {
+        Known { sealed: HashSet::new(), burials: Burials::new(self.forget_after_ms) }
+    }
+
     /// Sweeps until `stop` resolves, and gives the lease up then.
     pub(crate) async fn run(self, mut stop: oneshot::Receiver<()>) {
         let mut ticks = tokio::time::interval((self.interval / HURRY).max(Duration::from_millis(1)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Sealed is for ever.
-        let mut sealed = HashSet::new();
+        let mut known = self.known();
         let (mut wait, mut is_mine) = (0, false);
         loop {
             tokio::select! {
@@ -75,7 +90,7 @@ impl Sweep {
             is_mine = self.take_lease(self.interval * 3).await;
             self.mine.send_replace(is_mine);
             let is_done = !is_mine
-                || self.round(&mut sealed).await.unwrap_or_else(|error| {
+                || self.round(&mut known).await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "a sweep for dead sessions could not read the bucket; the next one will");
                     false
                 });
@@ -119,29 +134,35 @@ impl Sweep {
     ///
     /// # Errors
     /// [`BucketError`]; what was found until then is recovered.
-    pub(crate) async fn round(&self, sealed: &mut HashSet<LogName>) -> Result<bool, BucketError> {
+    pub(crate) async fn round(&self, known: &mut Known) -> Result<bool, BucketError> {
+        let Known { sealed, burials } = known;
         let Listed { logs, bundles } = list(&*self.records).await?;
         let open: Vec<LogName> = logs.into_iter().filter(|log| !sealed.contains(log)).collect();
         let mut states = futures::stream::iter(open)
             .map(|log| async move { (is_sealed(&*self.records, &log).await, log) })
             .buffer_unordered(READS);
-        let mut unsealed = Vec::new();
+        let mut unsealed = HashSet::new();
         while let Some((is_sealed, log)) = states.next().await {
             if is_sealed? {
                 sealed.insert(log);
             } else {
-                unsealed.push(log);
+                unsealed.insert(log);
             }
         }
         drop(states);
         // The leases are read after the logs were listed: who has a log had the lease before.
         let wall_now = clock::wall();
+        let all = read_leases(&*self.leases).await?;
         let leases: HashMap<NodeName, NodeLease> =
-            read_leases(&*self.leases).await?.into_iter().map(|lease| (lease.node.clone(), lease)).collect();
-        let dead = unsealed.into_iter().filter(|log| {
-            let lease = leases.get(&log.node).map(view);
-            is_session_dead(lease.as_ref(), log.session, wall_now, self.clock_skew_max_ms)
-        });
+            all.iter().map(|lease| (lease.node.clone(), lease.clone())).collect();
+        let dead: Vec<LogName> = unsealed
+            .iter()
+            .filter(|log| {
+                let lease = leases.get(&log.node).map(view);
+                is_session_dead(lease.as_ref(), log.session, wall_now, self.clock_skew_max_ms)
+            })
+            .cloned()
+            .collect();
         let recovered: Vec<bool> = futures::stream::iter(dead)
             .map(|log| self.recover(log, &leases, wall_now))
             .buffer_unordered(RECOVERIES_MAX)
@@ -149,6 +170,7 @@ impl Sweep {
             .await;
         // Last: a store that deletes nothing keeps nobody from being recovered.
         delete_debris(&*self.records, bundles, sealed).await?;
+        bury(&*self.leases, burials, &all, &unsealed, self.clock_skew_max_ms).await?;
         Ok(recovered.into_iter().all(|is_recovered| is_recovered))
     }
 

@@ -3,6 +3,7 @@
 //! twice, late or in two wakers at once: that costs work and no alarm. Keeps INV-WAKE-1 by deleting only what a retirement
 //! proves obsolete, and INV-WAKE-2 by coming back to an entry for as long as it is there.
 
+mod burial;
 mod cell;
 mod effect;
 mod event;
@@ -12,6 +13,7 @@ mod shards;
 mod sweep;
 mod window;
 
+pub use burial::{BURIALS_MAX, Burial, Burials, LeaseSeen, UNCHANGED_MS_MIN};
 pub use effect::WakerEffect;
 pub use event::{DueEntry, HintOutcome, WakerEvent};
 pub use machine::{BACKLOG_ENTRIES_MAX, Backlog, CELL_ENTRIES_MAX, PAGE_LEN, PAGE_LEN_FIRST, Waker};

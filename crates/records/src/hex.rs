@@ -76,6 +76,22 @@ pub(crate) mod log_offset_or_none {
     }
 }
 
+/// A time, where there is one.
+pub(crate) mod millis_or_none {
+    use holdfast_types::Millis;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(value: &Option<Millis>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.map(Millis::get).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Millis>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Millis::new))
+    }
+}
+
 /// A time that may lie before 1970.
 pub(crate) mod alarm_time {
     use holdfast_types::AlarmTime;

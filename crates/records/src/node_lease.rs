@@ -1,5 +1,5 @@
 //! A node's lease, `nodes/<node>.json`: a session's published liveness, its addresses and its load. Written by that
-//! node only, by compare-and-swap. It protects liveness, never acknowledged writes.
+//! node only, by compare-and-swap, until a waker finds it long over. It protects liveness, never acknowledged writes.
 
 use holdfast_types::{HostId, Incarnation, Millis, NodeName, SessionId, WriteId, Zone};
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,10 @@ pub struct NodeLease {
     pub load: NodeLoad,
     /// Takes no new ownership.
     pub draining: bool,
+    /// When a waker found it long over, wall clock, milliseconds since the Unix epoch; it is deleted some time later. No session
+    /// writes it. Since 1.1.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "hex::millis_or_none")]
+    pub tombstone_ms: Option<Millis>,
 }
 
 /// Protocol versions, both ends included.
@@ -75,7 +79,7 @@ pub struct NodeLoad {
 
 impl Record for NodeLease {
     const KIND: &'static str = "node lease";
-    const VERSION: RecordVersion = RecordVersion { major: 1, minor: 0 };
+    const VERSION: RecordVersion = RecordVersion { major: 1, minor: 1 };
 }
 
 #[cfg(test)]
@@ -87,7 +91,15 @@ mod tests {
     #[test]
     fn the_golden_record_decodes_and_encodes_to_itself() {
         let record = NodeLease::decode(GOLDEN.trim().as_bytes()).expect("golden");
-        assert_eq!(record.load.cells, 12);
+        assert_eq!((record.load.cells, record.tombstone_ms), (12, None));
         assert_eq!(String::from_utf8(record.encode()).expect("utf-8"), GOLDEN.trim());
+    }
+
+    #[test]
+    fn the_golden_tombstone_decodes_and_encodes_to_itself() {
+        let golden = include_str!("../golden/node_lease-1.1.json").trim();
+        let record = NodeLease::decode(golden.as_bytes()).expect("golden");
+        assert_eq!(record.tombstone_ms, Some(Millis::new(1_790_000_900_000)));
+        assert_eq!(String::from_utf8(record.encode()).expect("utf-8"), golden);
     }
 }

@@ -136,6 +136,8 @@ fn view(lease: NodeLease, ours: ProtocolRange) -> PeerView {
         protocol,
         load: NodeLoad { weight, cells, requests: _ },
         draining,
+        // Whoever has one is over, as its end says.
+        tombstone_ms: _,
     } = lease;
     let address = Arc::new(Peer { node: node.clone(), session, address });
     let protocol_ok = protocol.is_compatible_with(ours);

@@ -502,6 +502,11 @@ impl Metrics {
         self.waker.moves.add(cells);
     }
 
+    /// Leases of nodes long gone were deleted.
+    pub fn waker_buried(&self, leases: usize) {
+        self.waker.burials.add(u64::try_from(leases).unwrap_or(u64::MAX));
+    }
+
     /// A cellnode was asked to recover the log of a dead session.
     pub fn waker_sweep(&self, result: SweepResult) {
         self.waker.sweeps.of(result).add(1);
@@ -545,6 +550,7 @@ struct WakerMetrics {
     lease_writes: Counters<LeaseWriteOutcome>,
     sweeps: Counters<SweepResult>,
     moves: BoundCounter<u64>,
+    burials: BoundCounter<u64>,
 }
 
 impl WakerMetrics {
@@ -564,6 +570,7 @@ impl WakerMetrics {
             lease_writes: Counters::new(meter, &names::WAKER_LEASE_WRITES),
             sweeps: Counters::new(meter, &names::WAKER_SWEEPS),
             moves: counter(meter, &names::WAKER_MOVES).bind(&[]),
+            burials: counter(meter, &names::WAKER_BURIALS).bind(&[]),
         }
     }
 }

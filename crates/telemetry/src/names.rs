@@ -259,6 +259,8 @@ metrics! {
         "Dead sessions whose logs cellnodes were asked to recover, by what came of it.";
     WAKER_MOVES: Kind::Counter, "holdfast.waker.moves.count", "{cell}", [],
         "Cells that nodes gave to others because this waker asked for it, to even them out.";
+    WAKER_BURIALS: Kind::Counter, "holdfast.waker.leases.buried.count", "{lease}", [],
+        "Leases of cellnodes long gone that this waker deleted.";
     DEPLOY_LOADS: Kind::Counter, "holdfast.deploy.loads.count", "{load}", ["outcome"],
         "Loads of a version of the application that is to run; after a failed one the version before goes on.";
     BUCKET_OPERATIONS: Kind::Counter, "holdfast.bucket.operations.count", "{operation}", ["operation", "outcome"],

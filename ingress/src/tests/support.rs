@@ -167,6 +167,7 @@ async fn node(bucket: &dyn Bucket, fleet: &FleetIdentity, host: Host) {
         protocol: PROTOCOL,
         load: NodeLoad { weight: 100, cells: 0, requests: 0 },
         draining: false,
+        tombstone_ms: None,
     };
     bucket.put(&Key::NodeLease(name).to_string(), lease.encode().into()).await.unwrap();
     tokio::spawn(async move { serve(listener, Arc::new(host), &process, std::future::pending()).await });

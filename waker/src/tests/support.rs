@@ -173,6 +173,7 @@ impl Node {
             protocol: PROTOCOL,
             load: NodeLoad { weight: 100, cells, requests: 0 },
             draining: false,
+            tombstone_ms: None,
         };
         bucket.put(&Key::NodeLease(name).to_string(), lease.encode().into()).await.unwrap();
         let host = Arc::new(Host { cells: AtomicU64::new(cells), ..Host::default() });

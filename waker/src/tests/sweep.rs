@@ -1,6 +1,5 @@
 //! The sweep for dead sessions: whom it asks for what, and what it leaves alone.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +48,7 @@ async fn a_round_has_the_dead_recovered_until_they_are_and_leaves_the_living_alo
         leases: bucket.clone(),
         client: CellClient::new(me),
         clock_skew_max_ms: 500,
+        forget_after_ms: 86_400_000,
         mine: tokio::sync::watch::Sender::new(false),
     };
     // The node's own session, one of its past, one of a node that is gone, and one that was recovered before.
@@ -61,8 +61,8 @@ async fn a_round_has_the_dead_recovered_until_they_are_and_leaves_the_living_alo
     for log in [&gone, &done] {
         bucket.put(&bundle(log), (&b"x"[..]).into()).await.unwrap();
     }
-    let mut sealed = HashSet::new();
-    assert!(!sweep.round(&mut sealed).await.unwrap(), "the node does not recover them yet");
+    let mut known = sweep.known();
+    assert!(!sweep.round(&mut known).await.unwrap(), "the node does not recover them yet");
     let mut asked = node.recoveries();
     asked.sort_by_key(|log| log.session);
     assert_eq!(asked, [past.clone(), gone.clone()]);
@@ -70,11 +70,11 @@ async fn a_round_has_the_dead_recovered_until_they_are_and_leaves_the_living_alo
     assert!(bucket.get(&bundle(&gone)).await.unwrap().is_some(), "its recovery reads it");
 
     node.recovers(true);
-    assert!(sweep.round(&mut sealed).await.unwrap());
+    assert!(sweep.round(&mut known).await.unwrap());
     for log in [&past, &gone] {
         put_log(&*bucket, log, NodeLogState::Sealed).await;
     }
-    assert!(sweep.round(&mut sealed).await.unwrap());
+    assert!(sweep.round(&mut known).await.unwrap());
     assert_eq!(node.recoveries().len(), 4, "what is sealed is left alone");
     assert!(bucket.get(&bundle(&gone)).await.unwrap().is_none());
 }

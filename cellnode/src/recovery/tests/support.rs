@@ -220,6 +220,7 @@ impl Fleet {
             protocol: ProtocolRange { min: 1, max: 1 },
             load: NodeLoad::default(),
             draining: false,
+            tombstone_ms: None,
         };
         let key = Key::NodeLease(node).to_string();
         self.bucket.put(&key, lease.encode().into()).await.unwrap();

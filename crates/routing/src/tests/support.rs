@@ -232,6 +232,7 @@ impl Fleet {
             protocol,
             load: NodeLoad { weight: 100, cells: 0, requests: 0 },
             draining,
+            tombstone_ms: None,
         };
         let key = Key::NodeLease(node.name.clone()).to_string();
         self.bucket.put(&key, lease.encode().into()).await.unwrap();

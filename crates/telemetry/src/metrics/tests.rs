@@ -85,6 +85,7 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.waker_lease_write(LeaseWriteOutcome::Rejected);
     metrics.waker_sweep(SweepResult::NotYet);
     metrics.waker_moved(3);
+    metrics.waker_buried(1);
     metrics.bucket_operation(BucketOperation::DeleteMany, BucketOutcome::Failed, elapsed);
 }
 
