@@ -43,6 +43,14 @@ fleet *ARGS:
 long-tail *ARGS:
     cargo build --release --workspace --bins && HOLDFAST_IN_FULL=1 cargo nextest run --release --workspace -E 'binary(process) & test(/long_tail::/)' --no-capture {{ARGS}}
 
+# 10,000 alarms over 2,000 cells while owners, wakers and followers are killed; prints their lateness.
+alarms *ARGS:
+    cargo build --workspace --bins && HOLDFAST_IN_FULL=1 cargo nextest run --workspace -E 'binary(process) & test(alarm_storm::)' --no-capture {{ARGS}}
+
+# The programs of the release before beside those of this one, both ways round.
+versions *ARGS:
+    scripts/previous && cargo build --workspace --bins && cargo nextest run --workspace -E 'binary(process) & test(versions::)' --no-capture {{ARGS}}
+
 # Figures, each with its floor of the same run.
 bench WHAT="reads" *ARGS:
     cargo run --release -p holdfast -- bench {{WHAT}} {{ARGS}}

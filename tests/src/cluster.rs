@@ -29,7 +29,7 @@ use crate::sigv4::Credentials;
 use crate::wait;
 use crate::workload::Ingresses;
 
-pub use binaries::binary;
+pub use binaries::{Release, binary};
 pub use look::ToolAnswer;
 pub use process::{Process, ProcessSpec};
 pub use warden::Warden;
@@ -58,6 +58,8 @@ pub struct ClusterOptions {
     pub ingress_args: Vec<String>,
     /// Seed of the proxies.
     pub seed: u64,
+    /// Of which release programs are, until [`Cluster::use_release`] says otherwise.
+    pub release: Release,
 }
 
 impl Default for ClusterOptions {
@@ -71,6 +73,7 @@ impl Default for ClusterOptions {
             node_args: Vec::new(),
             ingress_args: Vec::new(),
             seed: 1,
+            release: Release::This,
         }
     }
 }
@@ -80,6 +83,7 @@ impl Default for ClusterOptions {
 pub struct Cluster {
     options: ClusterOptions,
     processes: BTreeMap<String, Process>,
+    releases: BTreeMap<String, Release>,
     proxies: BTreeMap<String, FaultProxy>,
     ingresses: Ingresses,
     store_address: SocketAddr,
@@ -141,6 +145,7 @@ impl Cluster {
         Ok(Self {
             options,
             processes: BTreeMap::from([("store".to_owned(), store)]),
+            releases: BTreeMap::new(),
             proxies: BTreeMap::new(),
             ingresses: Arc::default(),
             store_address,
@@ -294,8 +299,14 @@ impl Cluster {
         Ok(())
     }
 
-    fn spawn(&mut self, spec: ProcessSpec) -> Result<()> {
+    /// The next life of a program is of this release.
+    pub fn use_release(&mut self, name: &str, release: Release) {
+        self.releases.insert(name.to_owned(), release);
+    }
+
+    fn spawn(&mut self, mut spec: ProcessSpec) -> Result<()> {
         let name = spec.name.clone();
+        spec.release = self.releases.get(&name).copied().unwrap_or(self.options.release);
         if let Some(earlier) = self.processes.get_mut(&name) {
             ensure!(earlier.exit_status()?.is_some(), "`{name}` still runs");
         }
@@ -303,6 +314,20 @@ impl Cluster {
         let process = Process::spawn(spec.life(life), &self.warden)?;
         self.processes.insert(name, process);
         Ok(())
+    }
+
+    /// Starts a program again after its end, by what its name begins with, and waits until it is ready.
+    ///
+    /// # Errors
+    /// When it does not get ready.
+    pub async fn start_again(&mut self, name: &str) -> Result<()> {
+        match name.split_at(1).0 {
+            "n" => self.start_node(name).await,
+            "f" => self.start_follower(name).await,
+            "i" => self.start_ingress(name).await,
+            "w" => self.start_waker(name).await,
+            _ => bail!("`{name}` is no program of a fleet"),
+        }
     }
 
     /// Waits for a program's ready file and for its `/ready`.

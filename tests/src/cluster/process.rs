@@ -11,7 +11,8 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::Value;
 
-use super::{binary, credentials, logs};
+use super::binaries::{Release, binary_of};
+use super::{credentials, logs};
 use crate::cluster::Warden;
 use crate::wait;
 
@@ -31,6 +32,8 @@ pub struct ProcessSpec {
     pub dir: PathBuf,
     /// Shell commands that run before it, as root of mount and user namespaces of its own.
     pub prepare: Option<String>,
+    /// Of which release.
+    pub release: Release,
     life: u32,
 }
 
@@ -44,6 +47,7 @@ impl ProcessSpec {
             args: Vec::new(),
             dir: dir.into(),
             prepare: None,
+            release: Release::This,
             life: 0,
         }
     }
@@ -226,7 +230,7 @@ impl Drop for Process {
 
 /// The program itself, or the preparing shell that becomes it: the process id is the program's either way.
 fn command(spec: &ProcessSpec) -> Result<Command> {
-    let program = binary(&spec.program)?;
+    let program = binary_of(spec.release, &spec.program)?;
     let Some(prepare) = &spec.prepare else { return Ok(Command::new(program)) };
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--mount", "/bin/sh", "-c"]);

@@ -2,73 +2,18 @@
 //! here than it is promised for is run in full by `just fleet`.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
-use futures::StreamExt as _;
-use holdfast_tests::client::{Outcome, Rows, SqlClient};
+use anyhow::{Result, ensure};
+use holdfast_tests::client::Outcome;
 use holdfast_tests::cluster::{Cluster, ClusterOptions};
 use holdfast_tests::wait;
-use holdfast_tests::workload::Ingresses;
 use serde_json::{Value, json};
 
-use crate::sockets::{self, Socket};
-use crate::support::{SOON, TTL, client, create, ids, is_in_full};
-
-/// Cells made at once.
-const LANES: usize = 16;
-/// Longest wait of a client between an answer 503 and its only other try.
-const RETRY_AFTER: Duration = Duration::from_millis(500);
-
-/// An ordinary client: it goes to another ingress where one cannot be reached, and sends once more what was answered 503.
-#[derive(Clone)]
-struct Ordinary {
-    client: SqlClient,
-    ingresses: Ingresses,
-    turn: Arc<AtomicU64>,
-    /// Answers 503 that were followed by another try.
-    retried: Arc<AtomicU64>,
-}
-
-impl Ordinary {
-    fn new(cluster: &Cluster) -> Self {
-        let (turn, retried) = (Arc::default(), Arc::default());
-        Self { client: client(), ingresses: cluster.ingresses(), turn, retried }
-    }
-
-    fn next_ingress(&self) -> SocketAddr {
-        let ingresses = self.ingresses.read().unwrap();
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        ingresses[usize::try_from(turn).unwrap() % ingresses.len()]
-    }
-
-    async fn query(&self, db: &str, sql: &str, args: &[Value]) -> Outcome<Rows> {
-        match self.reach(db, sql, args).await {
-            Outcome::Refused(reason) if reason.starts_with("503") => {
-                self.retried.fetch_add(1, Ordering::Relaxed);
-                tokio::time::sleep(RETRY_AFTER).await;
-                self.reach(db, sql, args).await
-            }
-            outcome => outcome,
-        }
-    }
-
-    /// Of several addresses, one that can be connected to.
-    async fn reach(&self, db: &str, sql: &str, args: &[Value]) -> Outcome<Rows> {
-        let began = Instant::now();
-        loop {
-            match self.client.query(self.next_ingress(), db, sql, args).await {
-                Outcome::Refused(reason) if reason.contains("never connected") && began.elapsed() < SOON => {
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
-                outcome => return outcome,
-            }
-        }
-    }
-}
+use crate::support::{SOON, TTL, is_in_full};
+use crate::traffic::{Load, Ordinary, Traffic, make_cells};
 
 /// Cells of each live node and its share, as an operator sees them.
 async fn loads(cluster: &Cluster) -> Result<BTreeMap<String, (u64, u64)>> {
@@ -93,18 +38,6 @@ fn must_be_even(loads: &BTreeMap<String, (u64, u64)>, nodes: usize, cells: u64) 
         ensure!(cells.abs_diff(*share) * 20 <= *share, "`{node}` is off by more than 5 %: {loads:?}");
     }
     Ok(())
-}
-
-async fn make_cells(cluster: &Cluster, cells: usize) -> Vec<String> {
-    let (client, ingress) = (client(), cluster.ingress());
-    let dbs: Vec<String> = (0..cells).map(|number| format!("cell-{number}")).collect();
-    futures::stream::iter(&dbs)
-        .for_each_concurrent(LANES, |db| {
-            let client = client.clone();
-            async move { create(&client, ingress, db).await.unwrap() }
-        })
-        .await;
-    dbs
 }
 
 /// What clients saw that went through all cells again and again.
@@ -204,7 +137,7 @@ async fn grow(cells: usize, within: Duration) -> (Duration, Seen) {
     println!(
         "{cells} cells: even after {took:?}, {last} moves; {} answers, {} tried again after 503, {} failed",
         seen.answered,
-        ordinary.retried.load(Ordering::Relaxed),
+        ordinary.retried(),
         seen.failed.len()
     );
     cluster.finish().unwrap();
@@ -219,77 +152,25 @@ async fn a_node_that_joins_gets_its_share_and_no_request_fails() {
     assert!(!is_in_full() || took < Duration::from_secs(120), "{took:?}");
 }
 
-/// What one writer saw of its database.
-struct Written {
-    db: String,
-    acked: Vec<String>,
-    failed: Vec<String>,
-    /// From a request to its acknowledgement, another try included.
-    longest_wait: Duration,
-}
-
-async fn write_on(ordinary: Ordinary, db: String, pause: Duration, stop: Arc<AtomicBool>) -> Written {
-    let mut written = Written { db, acked: Vec::new(), failed: Vec::new(), longest_wait: Duration::ZERO };
-    for number in 0_u64.. {
-        if stop.load(Ordering::SeqCst) {
-            break;
-        }
-        let id = number.to_string();
-        let args = [json!(id)];
-        let began = Instant::now();
-        match ordinary.query(&written.db, "INSERT INTO t (id, n) VALUES (?, 1)", &args).await {
-            Outcome::Acked(..) => {
-                written.acked.push(id);
-                written.longest_wait = written.longest_wait.max(began.elapsed());
-            }
-            Outcome::Refused(reason) | Outcome::Unknown(reason) => written.failed.push(reason),
-        }
-        tokio::time::sleep(pause).await;
+/// Ends a program in order, and starts it again.
+async fn restart(cluster: &mut Cluster, programs: &[&str]) {
+    let began = Instant::now();
+    for program in programs {
+        cluster.process(program).unwrap().terminate().unwrap();
     }
-    written
-}
-
-/// One socket after the other to one object, each used until it is closed. How many messages were answered, and with what the
-/// sockets were closed.
-async fn talk_on(ingresses: Ingresses, name: String, stop: Arc<AtomicBool>) -> Result<(u64, Vec<u16>)> {
-    let (mut answered, mut closes) = (0, Vec::new());
-    while !stop.load(Ordering::SeqCst) {
-        let address = {
-            let ingresses = ingresses.read().unwrap();
-            ingresses[closes.len() % ingresses.len()]
-        };
-        let Ok(mut socket) = Socket::open(address, &format!("/hibernating/{name}")).await else {
-            closes.push(0);
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            continue;
-        };
-        while !stop.load(Ordering::SeqCst) {
-            match socket.ask("x").await {
-                Ok(answer) => {
-                    ensure!(answer.starts_with("x "), "`{answer}`");
-                    answered += 1;
-                }
-                Err(Some(code)) => {
-                    closes.push(code);
-                    break;
-                }
-                Err(None) => bail!("a socket ended without a close"),
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+    for program in programs {
+        let status = cluster.process_mut(program).unwrap().wait_exit(Duration::from_secs(60)).await.unwrap();
+        assert!(status.success(), "`{program}`: {status}; {}", cluster.process(program).unwrap().log_tail());
     }
-    Ok((answered, closes))
+    let stopped = began.elapsed();
+    for program in programs {
+        cluster.start_again(program).await.unwrap();
+    }
+    println!("{programs:?} stopped in {stopped:?}, back after {:?}", began.elapsed());
 }
 
-/// How much goes on during a rolling restart.
-struct Load {
-    cells: usize,
-    sockets: usize,
-    pause: Duration,
-}
-
-/// Restarts every program of a fleet, one after the other, in order.
-async fn roll(load: Load) {
+/// Restarts every program of a fleet, so many at a time, in order. Each cell's longest gap in service.
+async fn roll(load: Load, steps: &[&[&str]]) -> Vec<Duration> {
     let options = ClusterOptions {
         nodes: 3,
         followers: 2,
@@ -299,77 +180,31 @@ async fn roll(load: Load) {
         ..ClusterOptions::default()
     };
     let mut cluster = Cluster::start(options).await.unwrap();
-    let project = tempfile::tempdir().unwrap();
-    sockets::deploy(&cluster, project.path(), "").await;
-    let dbs = make_cells(&cluster, load.cells).await;
-    drop(Socket::open_soon(cluster.ingress(), "/hibernating/first").await);
-    let stop = Arc::new(AtomicBool::new(false));
-    let ordinary = Ordinary::new(&cluster);
-    let writers: Vec<_> = dbs
-        .iter()
-        .map(|db| tokio::spawn(write_on(ordinary.clone(), db.clone(), load.pause, Arc::clone(&stop))))
-        .collect();
-    let talkers: Vec<_> = (0..load.sockets)
-        .map(|number| tokio::spawn(talk_on(cluster.ingresses(), format!("room-{number}"), Arc::clone(&stop))))
-        .collect();
-    let began = Instant::now();
-    for program in ["n1", "n2", "n3", "f1", "f2", "i1", "i2", "w1"] {
-        let restarted = Instant::now();
-        cluster.process(program).unwrap().terminate().unwrap();
-        let status = cluster.process_mut(program).unwrap().wait_exit(Duration::from_secs(60)).await.unwrap();
-        assert!(status.success(), "`{program}`: {status}; {}", cluster.process(program).unwrap().log_tail());
-        let stopped = restarted.elapsed();
-        match program.split_at(1).0 {
-            "n" => cluster.start_node(program).await.unwrap(),
-            "f" => cluster.start_follower(program).await.unwrap(),
-            "i" => cluster.start_ingress(program).await.unwrap(),
-            _ => cluster.start_waker(program).await.unwrap(),
-        }
-        println!("`{program}` stopped in {stopped:?}, was back after {:?}", restarted.elapsed());
+    let mut traffic = Traffic::begin(&cluster, load).await;
+    for programs in steps {
+        traffic.step(&programs.join(" and "));
+        restart(&mut cluster, programs).await;
     }
-    let took = began.elapsed();
-    stop.store(true, Ordering::SeqCst);
-    let (mut waits, mut acked, mut failed) = (Vec::new(), 0, Vec::new());
-    for writer in writers {
-        let written = writer.await.unwrap();
-        let found = ids(&client(), cluster.ingress(), &written.db).await.unwrap();
-        assert_eq!(found, written.acked, "`{}`, failed: {:?}", written.db, written.failed);
-        acked += written.acked.len();
-        waits.push(written.longest_wait);
-        failed.extend(written.failed.into_iter().map(|reason| format!("{}: {reason}", written.db)));
-    }
-    let mut closes = BTreeMap::<u16, usize>::new();
-    let mut answered = 0;
-    for talker in talkers {
-        let (heard, codes) = talker.await.unwrap().unwrap();
-        assert!(heard > 0, "an object never answered");
-        answered += heard;
-        codes.into_iter().for_each(|code| *closes.entry(code).or_default() += 1);
-    }
-    waits.sort();
-    let of = |percent: usize| waits[(waits.len() * percent / 100).min(waits.len() - 1)];
-    println!(
-        "{} cells, restarted in {took:?}: {acked} writes acknowledged, {} tried again after 503, {} failed; longest wait for a cell: \
-         median {:?}, p99 {:?}, longest {:?}; {answered} answers on sockets, closed with {closes:?}",
-        load.cells,
-        ordinary.retried.load(Ordering::Relaxed),
-        failed.len(),
-        of(50),
-        of(99),
-        of(100),
-    );
-    assert!(failed.is_empty(), "{} of {acked} failed: {failed:#?}", failed.len());
-    for code in closes.keys() {
-        assert!([0, 1001, 1012].contains(code), "a socket was closed with {code}: {closes:?}");
-    }
+    let gaps = traffic.end(&cluster).await;
     cluster.finish().unwrap();
+    gaps
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_of_every_program_fails_no_request_and_loses_no_write() {
-    roll(match is_in_full() {
+    let load = match is_in_full() {
         true => Load { cells: 500, sockets: 20, pause: Duration::from_millis(2_500) },
         false => Load { cells: 24, sockets: 4, pause: Duration::from_millis(150) },
-    })
-    .await;
+    };
+    roll(load, &[&["n1"], &["n2"], &["n3"], &["f1"], &["f2"], &["i1"], &["i2"], &["w1"]]).await;
+}
+
+/// They take turns: what the first gives up, the second does not take, and gives its own to the one that stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_that_drain_at_once_fail_no_request_and_lose_no_write() {
+    let load = match is_in_full() {
+        true => Load { cells: 300, sockets: 10, pause: Duration::from_millis(1_500) },
+        false => Load { cells: 24, sockets: 4, pause: Duration::from_millis(150) },
+    };
+    roll(load, &[&["n1", "n2"], &["n2", "n3"]]).await;
 }

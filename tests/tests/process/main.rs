@@ -3,6 +3,7 @@
 //! -p holdfast-waker`.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+mod alarm_storm;
 mod alarms;
 mod application;
 mod bad_input;
@@ -32,4 +33,6 @@ mod store_faults;
 mod support;
 mod takeover;
 mod tier;
+mod traffic;
+mod versions;
 mod waker;
