@@ -73,7 +73,9 @@ impl Target {
         let inner = match inner {
             "" | "/" => reads(method).map(|()| "/"),
             "/v2" | "/v3" => reads(method).map(|()| inner),
-            "/query" | "/v2/pipeline" | "/v3/pipeline" | "/v3/cursor" => writes(method).map(|()| inner),
+            "/query" | "/v2/pipeline" | "/v3/pipeline" | "/v3/cursor" | "/v1/execute" | "/v1/batch" => {
+                writes(method).map(|()| inner)
+            }
             "/alarm" => alarms(method).map(|()| inner),
             _ => Err(PathError::NotFound),
         };
@@ -152,6 +154,17 @@ mod tests {
         assert!(matches!(parse(Method::PUT, "/-/db/users/alarm"), Err(PathError::WrongMethod { .. })));
         assert_eq!(parse(Method::HEAD, "/-/db/users/"), cell("users", "/"));
         assert_eq!(parse(Method::GET, "/-/db/users/v3"), cell("users", "/v3"));
+    }
+
+    #[test]
+    fn each_path_that_an_error_names_is_there() {
+        let told = PathError::NotFound.to_string();
+        let named: Vec<&str> = told.split('`').filter(|part| part.starts_with('/')).collect();
+        assert!(named.contains(&"/v1/batch"), "{named:?}");
+        for path in named.into_iter().filter(|path| !path.starts_with("/-/")) {
+            let whole = format!("/-/db/users{path}");
+            assert_eq!(parse(Method::POST, &whole), cell("users", path), "{path}");
+        }
     }
 
     #[test]

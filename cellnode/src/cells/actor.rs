@@ -86,6 +86,8 @@ pub(super) struct Actor {
     /// What came for sockets and waits for the WAL, or until the node has room again, in order. Bounded by the sockets that
     /// are open: each of them tells one thing at a time, and its client is held back.
     messages: VecDeque<(SocketId, SocketEvent)>,
+    /// Ends of sockets of which no message waits: told at once, whatever waits for the others. Bounded likewise.
+    endings: VecDeque<(SocketId, SocketEvent)>,
     /// When to look again whether the node has room for them.
     room_check: Option<Millis>,
     open: OpenEvents,
@@ -142,6 +144,7 @@ impl Actor {
             blocked: VecDeque::new(),
             held: VecDeque::new(),
             messages: VecDeque::new(),
+            endings: VecDeque::new(),
             room_check: None,
             turn: Turn::default(),
             leaving: Leaving::No,
@@ -192,7 +195,7 @@ impl Actor {
                 self.run_blocked();
             }
             Some(Input::Socket(socket, event)) => {
-                self.messages.push_back((socket, event));
+                self.heard(socket, event);
                 self.run_blocked();
             }
             Some(Input::Deployed) => self.deployed(),
@@ -365,27 +368,50 @@ impl Actor {
         self.settle_runs();
     }
 
+    /// Keeps what came for a socket until its turn. What comes for one socket stays in order.
+    fn heard(&mut self, socket: SocketId, event: SocketEvent) {
+        let is_message = matches!(event, SocketEvent::Message(_));
+        let queue = if is_message || self.messages.iter().any(|(other, _)| *other == socket) {
+            &mut self.messages
+        } else {
+            &mut self.endings
+        };
+        queue.push_back((socket, event));
+    }
+
     /// Tells the runtime what came for sockets, as far as there is room for what that begins.
     fn run_messages(&mut self) {
         self.room_check = None;
-        while let Some((_, event)) = self.messages.front() {
-            // That a client has gone is always told: nothing more comes from it, and it makes room.
-            let may_wait = matches!(event, SocketEvent::Message(_));
-            if !self.may_turn() {
-                return self.messages.clear();
-            }
-            if self.must_hold_for_checkpoint() {
-                // Its capture comes.
-                return;
-            }
-            if may_wait && self.overload().is_some() {
-                self.room_check = Some(clock::monotonic().plus(ROOM_CHECK_MS));
-                return;
-            }
-            if let Some((socket, event)) = self.messages.pop_front() {
-                self.socket(socket, event);
-            }
+        while let Some((socket, event)) = self.next_heard() {
+            self.socket(socket, event);
         }
+        self.resident.note_messages(self.messages.len() + self.endings.len());
+    }
+
+    /// What is to be told next of sockets, if anything may be.
+    fn next_heard(&mut self) -> Option<(SocketId, SocketEvent)> {
+        if self.messages.is_empty() && self.endings.is_empty() {
+            return None;
+        }
+        if !self.may_turn() {
+            self.messages.clear();
+            self.endings.clear();
+            return None;
+        }
+        if self.must_hold_for_checkpoint() {
+            // Its capture comes.
+            return None;
+        }
+        // That a client has gone is told whatever the load: nothing more comes from it, and it makes room.
+        if let Some(ending) = self.endings.pop_front() {
+            return Some(ending);
+        }
+        let (_, event) = self.messages.front()?;
+        if matches!(event, SocketEvent::Message(_)) && self.overload().is_some() {
+            self.room_check = Some(clock::monotonic().plus(ROOM_CHECK_MS));
+            return None;
+        }
+        self.messages.pop_front()
     }
 
     fn note_wal(&mut self) {

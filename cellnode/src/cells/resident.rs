@@ -98,6 +98,7 @@ pub(crate) struct Resident {
     queued: AtomicUsize,
     open: AtomicUsize,
     sockets: AtomicUsize,
+    messages: AtomicUsize,
     in_transaction: AtomicBool,
     failed: AtomicBool,
     position: AtomicU64,
@@ -140,6 +141,7 @@ impl Resident {
             queued: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
             sockets: AtomicUsize::new(0),
+            messages: AtomicUsize::new(0),
             in_transaction: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             position: AtomicU64::new(restored.get()),
@@ -229,6 +231,11 @@ impl Resident {
         self.sockets.store(sockets, Ordering::Relaxed);
     }
 
+    /// Messages of sockets, and ends of them, that the cell has not been told.
+    pub(super) fn note_messages(&self, messages: usize) {
+        self.messages.store(messages, Ordering::Relaxed);
+    }
+
     /// Whether an event is under way between turns.
     pub(crate) fn has_running_events(&self) -> bool {
         self.open.load(Ordering::Relaxed) > 0
@@ -244,10 +251,12 @@ impl Resident {
         self.in_transaction.store(is_open, Ordering::Relaxed);
     }
 
-    /// Whether an event waits for its turn or is under way between turns, or a caller's transaction is open between its requests.
+    /// Whether an event or a message waits for its turn or is under way between turns, or a caller's transaction is open
+    /// between its requests.
     pub(crate) fn is_busy(&self) -> bool {
         self.has_running_events()
             || self.queued.load(Ordering::Relaxed) > 0
+            || self.messages.load(Ordering::Relaxed) > 0
             || self.in_transaction.load(Ordering::Relaxed)
     }
 

@@ -264,6 +264,7 @@ async fn clients_that_take_nothing_share_what_the_node_has_for_them() {
 async fn a_message_waits_while_the_node_has_no_room_for_what_it_begins() {
     let js = Js::new(ROOM).await;
     let mut talk = Talk::open(&js, "/a").await;
+    let mut other = Talk::open(&js, "/b").await;
     talk.say("1");
     assert_eq!(talk.hear().await, "1 1 a /a");
     let node = &js.bench.node;
@@ -271,6 +272,14 @@ async fn a_message_waits_while_the_node_has_no_room_for_what_it_begins() {
     talk.say("2");
     assert!(js.bench.call("/rows").await.is_err(), "a request is refused");
     assert!(talk.hears.next().now_or_never().is_none(), "a message is not begun");
+    let waits = async {
+        while !js.bench.resident().is_busy() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waits).await.expect("a cell is busy while a message waits");
+    assert_eq!(other.close(4001).await, None, "that a client has gone is told at once");
+    assert!(talk.hears.next().now_or_never().is_none(), "and does not bring the message with it");
     drop(full);
     assert_eq!(talk.hear().await, "2 2 a /a");
 }
