@@ -5,6 +5,7 @@ mod acks;
 mod cells;
 mod echo;
 mod floor;
+mod hop;
 mod load;
 mod reads;
 mod takeover;
