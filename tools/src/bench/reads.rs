@@ -11,8 +11,8 @@ use super::load::{self, Connection, Target};
 use super::{Line, Place, echo, hop, table};
 use crate::output::Output;
 
-/// The least share that is good of the echo behind a call.
-const SHARE_MIN: f64 = 1.0;
+/// The least share that is good of the echo behind a call: a read also has a queue, a statement and a gate.
+const SHARE_MIN: f64 = 0.7;
 
 /// Options of `bench reads`.
 #[derive(Debug, clap::Args)]
@@ -61,7 +61,7 @@ impl Reads {
         bed.stop().await?;
         output.print(
             &json!({ "bench": "reads", "good": is_good, "wanted_ratio_min": SHARE_MIN, "lines": lines }),
-            || format!("{}\nwanted: reads at least as fast as the echo behind a call", table(&lines)),
+            || format!("{}\nwanted: reads of at least {SHARE_MIN} of the echo behind a call", table(&lines)),
         )
     }
 }
