@@ -1,7 +1,11 @@
 //! Public requests that the deployed application answers.
 
+use std::sync::Arc;
+
+use holdfast_js::AssetServer;
+use holdfast_rpc::whole_body;
 use holdfast_telemetry::{RequestOutcome, trace_context};
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, EXPECT};
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
@@ -13,10 +17,40 @@ use crate::edge::{Client, Edge, finish, refuse};
 use crate::path::PathError;
 use crate::socket::handshake;
 use crate::tracked::{Passage, Tracked};
-use crate::upload::Bounded;
+use crate::upload::{Bounded, discard};
 use crate::worker::{self, Deployed};
 
+/// Answers with a static file.
+async fn from_assets(
+    assets: &dyn AssetServer,
+    request: Request<Incoming>,
+    mut passage: Passage,
+    body_max: u64,
+) -> Response<Tracked> {
+    let is_head = request.method() == Method::HEAD;
+    let (parts, body) = request.into_parts();
+    let has_body = !body.is_end_stream() && !parts.headers.contains_key(EXPECT);
+    let response = assets.answer(Request::from_parts(parts, ())).await.map(whole_body);
+    if has_body {
+        // So that the connection can be used again.
+        discard(body, body_max).await;
+    }
+    passage.answered(response.status(), RequestOutcome::Answered);
+    finish(response, passage, is_head)
+}
+
 impl Edge {
+    /// The static files, where they answer a request and the Worker does not.
+    fn assets_for(&self, request: &Request<Incoming>) -> Option<Arc<dyn AssetServer>> {
+        let Deployed::Runs(application) = self.worker.deployed() else { return None };
+        let assets = Arc::clone(application.assets()?);
+        let mut head = Request::new(());
+        *head.method_mut() = request.method().clone();
+        *head.uri_mut() = request.uri().clone();
+        head.headers_mut().clone_from(request.headers());
+        (!assets.is_for_worker(&head.into_parts().0)).then_some(assets)
+    }
+
     /// Answers a request with the application. Nobody needs a token: whom it lets in is for the application to decide.
     pub(crate) async fn application(
         &self,
@@ -34,6 +68,9 @@ impl Edge {
         let mut passage = Passage::new(Some(place));
         if let Err(failure) = self.admit_body(&request) {
             return refuse(failure, request, passage, self.body_max).await;
+        }
+        if let Some(assets) = self.assets_for(&request) {
+            return from_assets(&*assets, request, passage, self.body_max).await;
         }
         let (asked, uplink) = match self.ask_socket(&mut request) {
             Ok(asked) => asked.unzip(),

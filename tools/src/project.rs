@@ -1,6 +1,5 @@
 //! A project's folder as a package that can run: bundled and compiled, before anything of it reaches a bucket.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -40,9 +39,7 @@ pub async fn prepare(dir: &Path, config: Option<PathBuf>) -> Result<Result<Bundl
     let prepared = tokio::task::spawn_blocking(move || {
         let bundled =
             bundle(&dir, &Options { config, ..Options::default() }).map_err(ProjectError::Bundle)?;
-        let package = bundled.package.clone();
-        let loaded = Loaded { id: package.manifest().id(), package, secrets: BTreeMap::new() };
-        loaded.application().map_err(ProjectError::Code)?;
+        Loaded::to_compile(bundled.package.clone()).application().map_err(ProjectError::Code)?;
         Ok(bundled)
     });
     prepared.await.context("bundling failed")
@@ -64,6 +61,11 @@ pub fn bundled_text(bundled: &Bundled) -> String {
     if !manifest.classes.is_empty() {
         text += &format!("; Durable Objects: {}", manifest.classes.join(", "));
     }
+    if let Some(assets) = &manifest.assets {
+        let files = u64::try_from(assets.files.len()).unwrap_or(u64::MAX);
+        let len = assets.files.iter().map(|file| file.content.bytes).sum();
+        text += &format!("; {}, {}", count(files, "static file"), bytes(len));
+    }
     for note in &bundled.notes {
         text += &format!("\nnote: {}", printable(note));
     }
@@ -78,6 +80,7 @@ pub fn published_json(bundled: &Bundled, published: &Published) -> Value {
         "name": manifest.name, "version": id.to_string(),
         "previous": previous.map(|previous| previous.to_string()), "changed": changed,
         "modules": manifest.modules.len(), "bytes": bundled.package.module_bytes(), "classes": manifest.classes,
+        "assets": manifest.assets.as_ref().map_or(0, |assets| assets.files.len()),
         "uploaded": { "blobs": new_blobs, "bytes": new_bytes }, "notes": bundled.notes,
     })
 }

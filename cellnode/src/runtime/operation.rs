@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_js::{JsError, Redirect};
-use holdfast_outbound::{Fetched, ObjectTarget, Outbound, read_whole};
+use holdfast_outbound::{FetchFrom, Fetched, ObjectTarget, Outbound, read_whole};
 use holdfast_rpc::Body;
 use holdfast_rpc::limits::WHOLE_BODY_LEN_MAX;
 use http_body::Body as _;
@@ -35,11 +35,13 @@ pub(crate) enum Operation {
     Failed(Box<JsError>),
 }
 
-/// A request to a server.
+/// A request to a server, or for a static file.
 #[derive(Debug)]
 pub(crate) struct ServerRequest {
     /// Sends it.
     pub(crate) outbound: Outbound,
+    /// Who answers it.
+    pub(crate) from: FetchFrom,
     /// What to send.
     pub(crate) request: http::Request<Body>,
     /// How redirects are treated.
@@ -157,8 +159,8 @@ impl Operation {
 }
 
 async fn fetch(request: ServerRequest) -> Result<OpAnswer, JsError> {
-    let ServerRequest { outbound, request, redirect } = request;
-    let Fetched { response, url, redirected } = outbound.fetch(request, redirect).await?;
+    let ServerRequest { outbound, from, request, redirect } = request;
+    let Fetched { response, url, redirected } = outbound.fetch_from(from, request, redirect).await?;
     let (head, body) = response.into_parts();
     let body = RequestBody::Stream(body);
     Ok(OpAnswer::Response(Box::new(ServerAnswer { head, body, url, redirected })))

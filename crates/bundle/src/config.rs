@@ -1,5 +1,6 @@
 //! The project's configuration: found, parsed, checked key by key. No key is passed over in silence.
 
+mod assets;
 mod json;
 mod keys;
 mod read;
@@ -11,9 +12,10 @@ use std::path::{Path, PathBuf};
 
 use holdfast_records::{BindingEntry, MigrationEntry};
 
-use crate::BundleError;
 use crate::rules::Rule;
+use crate::{BundleError, ConfigFault};
 
+pub(crate) use assets::AssetsUse;
 pub use keys::{IGNORED_KEYS, LATER_KEYS, SUPPORTED_KEYS};
 pub(crate) use read::Spot;
 pub(crate) use sections::ClassUse;
@@ -37,7 +39,8 @@ pub(crate) struct Config {
     pub(crate) file: PathBuf,
     pub(crate) text: ConfigText,
     pub(crate) name: String,
-    pub(crate) main: Spot,
+    /// None: it has static files and no Worker.
+    pub(crate) main: Option<Spot>,
     pub(crate) compatibility_date: String,
     pub(crate) compatibility_flags: Vec<String>,
     pub(crate) bindings: Vec<BindingEntry>,
@@ -48,6 +51,7 @@ pub(crate) struct Config {
     pub(crate) rules: Vec<Rule>,
     pub(crate) define: Vec<(Spot, String)>,
     pub(crate) tsconfig: Option<Spot>,
+    pub(crate) assets: Option<AssetsUse>,
 }
 
 /// Finds and reads the configuration of a folder.
@@ -94,6 +98,7 @@ struct Draft {
     rules: Vec<Rule>,
     define: Vec<(Spot, String)>,
     tsconfig: Option<Spot>,
+    assets: Option<AssetsUse>,
 }
 
 impl Draft {
@@ -119,6 +124,7 @@ impl Draft {
             "compatibility_flags" => {
                 self.flags = reader.texts(key, node)?.into_iter().map(|flag| flag.text).collect();
             }
+            "assets" => self.assets = Some(assets::assets(reader, node)?),
             "vars" => self.vars = sections::vars(reader, node)?,
             "durable_objects" => self.objects = sections::durable_objects(reader, node)?,
             "d1_databases" => self.databases = sections::d1_databases(reader, node)?,
@@ -160,9 +166,15 @@ impl Draft {
             rules,
             define,
             tsconfig,
+            assets,
         } = self;
         let reader = Reader { file: &text };
-        let main = main.ok_or_else(|| reader.missing(0, "main", "the file that the Worker begins in"))?;
+        if main.is_none() && assets.is_none() {
+            return Err(reader.missing(0, "main", "the file that the Worker begins in"));
+        }
+        if let Some(assets) = &assets {
+            assets.check(&reader, main.is_some())?;
+        }
         let date =
             date.ok_or_else(|| reader.missing(0, "compatibility_date", "for example \"2026-11-01\""))?;
         if !is_date(&date.text) {
@@ -180,7 +192,8 @@ impl Draft {
         let services =
             services.into_iter().map(|(offset, service)| Ok((offset, service.of(&reader, &name.text)?)));
         let services = services.collect::<Result<Vec<_>, BundleError>>()?;
-        let others = vars.into_iter().chain(databases).chain(services);
+        let files = assets.as_ref().and_then(AssetsUse::binding_entry);
+        let others = vars.into_iter().chain(databases).chain(services).chain(files);
         for (offset, binding, class) in others.map(|(offset, binding)| (offset, binding, None)).chain(objects)
         {
             if bindings.iter().any(|earlier| earlier.name == binding.name) {
@@ -207,6 +220,7 @@ impl Draft {
             rules,
             define,
             tsconfig,
+            assets,
             text,
         })
     }
@@ -227,6 +241,12 @@ fn is_date(text: &str) -> bool {
 }
 
 impl Config {
+    /// A value that is wrong for what was found on the disk.
+    pub(crate) fn value_fault(&self, key: &str, spot: &Spot, problem: &str) -> BundleError {
+        let (key, value, problem) = (key.to_owned(), spot.text.clone(), problem.to_owned());
+        self.text.fault(spot.offset, ConfigFault::Value { key, value, problem })
+    }
+
     /// Whether modules of Node may be imported.
     pub(crate) fn has_node_compat(&self) -> bool {
         self.compatibility_flags.iter().any(|flag| flag == "nodejs_compat" || flag == "nodejs_compat_v2")

@@ -57,6 +57,17 @@ pub enum BundleError {
         /// What is wrong.
         detail: String,
     },
+    /// The folder of static files cannot be shipped.
+    #[error("static files: {0}")]
+    Folder(String),
+    /// There are too many static files.
+    #[error("`{dir}` holds more than {max} files: write what is not to be shipped into `.assetsignore`")]
+    TooManyFiles {
+        /// The folder.
+        dir: String,
+        /// How many there may be.
+        max: usize,
+    },
     /// The entry does not export what it must.
     #[error("`{entry}` {what}; it exports {exports}")]
     Entry {

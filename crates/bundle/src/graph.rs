@@ -12,7 +12,7 @@ use oxc_transformer_plugins::ReplaceGlobalDefinesConfig;
 
 use crate::builtin::{self, Builtin};
 use crate::code::{CommonJs, EsModule, Language, Request, RequestKind, Settings, Unit};
-use crate::config::Config;
+use crate::config::{Config, Spot};
 use crate::resolve::{Resolve, Resolved};
 use crate::{BundleError, ConfigFault, ImportFault, Limits, Place, helpers};
 
@@ -134,7 +134,7 @@ impl Graph {
 }
 
 /// Follows every import from `main`.
-pub(crate) fn build(config: &Config, limits: &Limits) -> Result<Graph, BundleError> {
+pub(crate) fn build(config: &Config, entry: &Spot, limits: &Limits) -> Result<Graph, BundleError> {
     let defines = defines(config)?;
     let tsconfig = config.tsconfig.as_ref().map(|spot| Path::new(&spot.text));
     let resolve = Resolve::new(&config.dir, tsconfig);
@@ -148,11 +148,9 @@ pub(crate) fn build(config: &Config, limits: &Limits) -> Result<Graph, BundleErr
         source_bytes: 0,
         notes: Vec::new(),
     };
-    let main = config.dir.join(&config.main.text);
+    let main = config.dir.join(&entry.text);
     let main = std::fs::canonicalize(&main).ok().filter(|main| main.is_file()).ok_or_else(|| {
-        let value = config.main.text.clone();
-        let problem = "is not a file; the path is relative to the configuration".to_owned();
-        config.text.fault(config.main.offset, ConfigFault::Value { key: "main".into(), value, problem })
+        config.value_fault("main", entry, "is not a file; the path is relative to the configuration")
     })?;
     let is_package_esm = match builder.resolve.resolve(&main, &main.display().to_string(), false) {
         Resolved::File { is_package_esm, .. } => is_package_esm,

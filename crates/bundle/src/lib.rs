@@ -7,6 +7,7 @@ mod builtin;
 mod code;
 mod config;
 mod error;
+mod folder;
 mod graph;
 mod helpers;
 mod limits;
@@ -40,7 +41,7 @@ pub struct Bundled {
     pub package: Package,
     /// What a person should know, and what changed nothing: keys that were ignored, imports that cannot be followed.
     pub notes: Vec<String>,
-    /// Every file that was read, for a watcher: configuration and modules, absolute.
+    /// Everything that was read, for a watcher: configuration, modules, static files and their folders, absolute.
     pub files: Vec<PathBuf>,
 }
 
@@ -52,10 +53,18 @@ pub fn bundle(dir: &Path, options: &Options) -> Result<Bundled, BundleError> {
     let dir = std::fs::canonicalize(dir)
         .map_err(|source| BundleError::Read { path: dir.display().to_string(), source })?;
     let (config, mut notes) = config::load(&dir, options.config.as_deref())?;
-    let graph = graph::build(&config, &options.limits)?;
-    notes.extend(graph.notes().map(ToOwned::to_owned));
     let mut files = vec![config.file.clone()];
-    files.extend(graph.files());
-    let package = package::assemble(&config, &graph, &options.limits)?;
+    let folder = folder::read(&config, &options.limits)?;
+    notes.extend(folder.notes.iter().cloned());
+    files.extend(folder.watched.iter().cloned());
+    let package = match &config.main {
+        Some(main) => {
+            let graph = graph::build(&config, main, &options.limits)?;
+            notes.extend(graph.notes().map(ToOwned::to_owned));
+            files.extend(graph.files());
+            package::assemble(&config, &graph, folder, &options.limits)?
+        }
+        None => package::assemble_files(&config, folder),
+    };
     Ok(Bundled { package, notes, files })
 }

@@ -10,11 +10,22 @@ pub struct Limits {
     pub file_bytes_max: u64,
     /// Bytes of all modules together, source maps aside.
     pub total_bytes_max: u64,
+    /// Static files.
+    pub asset_files_max: usize,
+    /// Bytes of one static file.
+    pub asset_bytes_max: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         // Cloudflare takes 64 MiB before compression; its count of modules has no published bound.
-        Self { modules_max: 4096, file_bytes_max: 32 << 20, total_bytes_max: 64 << 20 }
+        // Static files as on Cloudflare.
+        Self {
+            modules_max: 4096,
+            file_bytes_max: 32 << 20,
+            total_bytes_max: 64 << 20,
+            asset_files_max: 20_000,
+            asset_bytes_max: 25 << 20,
+        }
     }
 }

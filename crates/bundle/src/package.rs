@@ -3,20 +3,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_records::{Blobs, Manifest, ModuleEntry, ModuleKind, Package};
+use holdfast_records::{Assets, Blobs, Manifest, ModuleEntry, ModuleKind, Package};
 
 use crate::code::{Required, Rewrites, emit, quoted, with_program, wrap};
 use crate::config::Config;
+use crate::folder::Folder;
 use crate::graph::{Body, Graph, Id, Module, Program, Source, Target};
 use crate::{BundleError, Limits};
 
 /// How many of the largest modules an error names.
 const LARGEST_SHOWN: usize = 5;
+/// The entry where there is no Worker: nothing asks it.
+const NO_WORKER: (&str, &str) = ("no-worker.js", "export default {};\n");
 
 /// Writes the package.
-pub(crate) fn assemble(config: &Config, graph: &Graph, limits: &Limits) -> Result<Package, BundleError> {
-    let mut writer =
-        Writer { graph, blobs: Blobs::default(), entries: BTreeMap::new(), facades: BTreeSet::new() };
+pub(crate) fn assemble(
+    config: &Config,
+    graph: &Graph,
+    folder: Folder,
+    limits: &Limits,
+) -> Result<Package, BundleError> {
+    let Folder { assets, blobs, files, .. } = folder;
+    let mut writer = Writer { graph, blobs, entries: BTreeMap::new(), facades: BTreeSet::new() };
     let entry = writer.import_name(graph.entry, false);
     for module in &graph.modules {
         writer.write(module)?;
@@ -28,6 +36,24 @@ pub(crate) fn assemble(config: &Config, graph: &Graph, limits: &Limits) -> Resul
     let Writer { blobs, entries, .. } = writer;
     let modules: Vec<ModuleEntry> = entries.into_values().collect();
     check(&modules, limits)?;
+    Ok(package(config, (entry, modules), assets, blobs).with_files(files))
+}
+
+/// The package of a project that has static files and no Worker.
+pub(crate) fn assemble_files(config: &Config, folder: Folder) -> Package {
+    let Folder { assets, mut blobs, files, .. } = folder;
+    let content = blobs.add(NO_WORKER.1);
+    let entry = NO_WORKER.0.to_owned();
+    let module = ModuleEntry { name: entry.clone(), kind: ModuleKind::Esm, content, source_map: None };
+    package(config, (entry, vec![module]), assets, blobs).with_files(files)
+}
+
+fn package(
+    config: &Config,
+    (entry, modules): (String, Vec<ModuleEntry>),
+    assets: Option<Assets>,
+    blobs: Blobs,
+) -> Package {
     let classes: BTreeSet<String> = config.classes.iter().map(|class| class.class.text.clone()).collect();
     let manifest = Manifest {
         name: config.name.clone(),
@@ -39,8 +65,9 @@ pub(crate) fn assemble(config: &Config, graph: &Graph, limits: &Limits) -> Resul
         classes: classes.into_iter().collect(),
         migrations: config.migrations.clone(),
         crons: config.crons.clone(),
+        assets,
     };
-    Ok(Package::new(manifest, blobs).expect("every blob of the manifest was added to these blobs"))
+    Package::new(manifest, blobs).expect("every blob of the manifest was added to these blobs")
 }
 
 fn check(modules: &[ModuleEntry], limits: &Limits) -> Result<(), BundleError> {

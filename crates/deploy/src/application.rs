@@ -3,14 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_js::{Application, Binding as Bound, CRON_CLASS, SourceKind};
-use holdfast_records::{Binding, Manifest, ModuleKind};
+use holdfast_assets::{Headers, Redirects, RuleError, Site};
+use holdfast_js::{Application, AssetServer, Binding as Bound, CRON_CLASS, SourceKind};
+use holdfast_records::{Binding, BlobEntry, Manifest, ModuleKind};
 use tokio::sync::watch;
 
-use crate::{DeployError, Deployments, Loaded, Watch, WatchOptions};
+use crate::assets::Server;
+use crate::{DeployError, Deployments, Loaded, Store, Watch, WatchOptions};
 
 /// The cell class of the SQL API.
 const DATABASES: &str = "db";
+/// The compatibility date from which static files answer where a person goes.
+const NAVIGATION_SINCE: &str = "2025-04-01";
 /// Longest wait for what runs as a program starts. A bucket that is slower is asked again later.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 
@@ -39,12 +43,41 @@ impl Loaded {
         let not_runnable = |error: &dyn std::fmt::Display| DeployError::NotRunnable(error.to_string());
         let application = Application::new(self.id.to_string(), &manifest.entry, modules)
             .map_err(|error| not_runnable(&error))?;
+        let assets = self.asset_server()?;
         let application = bind(application, manifest, &self.secrets)
+            .with_assets(assets)
             .scheduled(manifest.crons.iter().cloned())
             .compatibility(&manifest.compatibility_date, manifest.compatibility_flags.iter().cloned());
         application.compile().map_err(|error| not_runnable(&error))?;
         Ok(application)
     }
+
+    /// What answers requests for its static files, if it has any.
+    fn asset_server(&self) -> Result<Option<Arc<dyn AssetServer>>, DeployError> {
+        let manifest = self.package.manifest();
+        let Some(assets) = &manifest.assets else { return Ok(None) };
+        let text = |name: &str, blob: Option<BlobEntry>| {
+            let bytes = blob.map(|blob| self.package.bytes(blob).to_vec()).unwrap_or_default();
+            String::from_utf8(bytes).map_err(|_| DeployError::NotRunnable(format!("`{name}` is not UTF-8")))
+        };
+        let wrong = |name: &str, error: RuleError| DeployError::NotRunnable(format!("`{name}`, {error}"));
+        let headers = Headers::parse(&text("_headers", assets.headers)?);
+        let redirects = Redirects::parse(&text("_redirects", assets.redirects)?);
+        let headers = headers.map_err(|error| wrong("_headers", error))?;
+        let redirects = redirects.map_err(|error| wrong("_redirects", error))?;
+        let site = Site::new(assets, (headers, redirects), takes_navigation(manifest));
+        let server =
+            |store: &Arc<Store>| -> Arc<dyn AssetServer> { Arc::new(Server::new(site, Arc::clone(store))) };
+        Ok(self.assets.as_ref().map(server))
+    }
+}
+
+/// Whether a page that a person goes to, and that is no file, is answered by the files and not by the Worker.
+fn takes_navigation(manifest: &Manifest) -> bool {
+    let has = |flag: &str| manifest.compatibility_flags.iter().any(|other| other == flag);
+    has("assets_navigation_prefers_asset_serving")
+        || (manifest.compatibility_date.as_str() >= NAVIGATION_SINCE
+            && !has("assets_navigation_has_no_effect"))
 }
 
 /// Secrets first: a binding of the same name hides one.
@@ -60,6 +93,7 @@ fn bind(
             Binding::Json { value } => Bound::Json(value),
             Binding::DurableObject { class } => Bound::ObjectNamespace { class },
             Binding::D1Database { database } => Bound::Database { name: database },
+            Binding::Assets => Bound::Assets,
             Binding::SelfService { entrypoint } => Bound::SelfService { entrypoint },
         };
         (entry.name.clone(), bound)
@@ -156,7 +190,7 @@ mod tests {
     fn why_a_version_cannot_run_is_said_with_its_module() {
         let loaded = |source, kind| {
             let package = package_with(source, kind);
-            Loaded { id: package.manifest().id(), package, secrets: std::collections::BTreeMap::new() }
+            Loaded::to_compile(package)
         };
         let error = loaded("export default {\n", ModuleKind::Esm).application().unwrap_err().to_string();
         assert!(error.contains("extra.bin:2"), "{error}");

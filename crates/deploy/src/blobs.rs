@@ -1,21 +1,63 @@
 //! `deploy-blobs/sha256/…`: bytes under their own hash. Created if absent, never overwritten, verified when read.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use bytes::Bytes;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use holdfast_bucket::{Commit, Guard};
-use holdfast_records::{BlobEntry, Blobs, Key, Package, sha256};
+use holdfast_records::{BLOBS_PREFIX, BlobEntry, Blobs, Key, Manifest, Package, sha256};
 use holdfast_types::ContentHash;
 
 use crate::{DeployError, Deployments, LANES, WRITE_DEADLINE_MS};
+
+/// Static files read and uploaded together: each may have 25 MiB.
+const FILE_LANES: usize = 4;
 
 impl Deployments {
     /// Uploads what the bucket lacks; the answer is how many blobs and bytes those were.
     pub(crate) async fn upload(&self, package: &Package) -> Result<(u64, u64), DeployError> {
         let blobs: Vec<_> = package.blobs().iter().map(|(hash, bytes)| (hash, bytes.clone())).collect();
         let uploads = blobs.into_iter().map(|(hash, bytes)| self.upload_one(hash, bytes));
-        let sent: Vec<u64> = stream::iter(uploads).buffer_unordered(LANES).try_collect().await?;
+        let mut sent: Vec<u64> = stream::iter(uploads).buffer_unordered(LANES).try_collect().await?;
+        let files: Vec<_> = package.files().iter().map(|(hash, path)| (*hash, path.clone())).collect();
+        let uploads = files.into_iter().map(|(hash, path)| self.upload_file(hash, path));
+        sent.extend(stream::iter(uploads).buffer_unordered(FILE_LANES).try_collect::<Vec<u64>>().await?);
         let new = sent.iter().filter(|bytes| **bytes > 0).count() as u64;
         Ok((new, sent.iter().sum()))
+    }
+
+    /// Uploads a static file, which is read only where the bucket lacks it.
+    async fn upload_file(&self, hash: ContentHash, path: PathBuf) -> Result<u64, DeployError> {
+        let shown = path.display().to_string();
+        let unreadable = |source| DeployError::File { path: shown.clone(), source };
+        let len = tokio::fs::metadata(&path).await.map_err(unreadable)?.len();
+        let head = self.bulk.head(&Key::Blob(hash).to_string()).await?;
+        if head.is_some_and(|head| head.len == len) {
+            return Ok(0);
+        }
+        let bytes = tokio::fs::read(&path).await.map_err(unreadable)?;
+        if sha256(&bytes) != hash {
+            return Err(DeployError::FileChanged(shown));
+        }
+        self.upload_one(hash, bytes.into()).await
+    }
+
+    /// Whether the bucket has a version's static files: their names, not their bytes.
+    pub(crate) async fn check_files(&self, manifest: &Manifest) -> Result<(), DeployError> {
+        let Some(assets) = &manifest.assets else { return Ok(()) };
+        let keys = self.keys(BLOBS_PREFIX, true).await?;
+        let there: BTreeSet<ContentHash> = keys
+            .into_iter()
+            .filter_map(|key| match key {
+                Key::Blob(hash) => Some(hash),
+                _ => None,
+            })
+            .collect();
+        match assets.files.iter().find(|file| !there.contains(&file.content.sha256)) {
+            Some(file) => Err(DeployError::MissingBlob(file.content.sha256)),
+            None => Ok(()),
+        }
     }
 
     async fn upload_one(&self, hash: ContentHash, bytes: Bytes) -> Result<u64, DeployError> {

@@ -74,6 +74,17 @@ pub enum DeployError {
         "blob {0} is damaged: it has other bytes than its name says; delete `deploy-blobs/sha256/{0}` and deploy again"
     )]
     DamagedBlob(ContentHash),
+    /// A static file cannot be read.
+    #[error("`{path}` cannot be read: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A static file changed between packaging and uploading.
+    #[error("`{0}` changed while it was deployed: deploy again")]
+    FileChanged(String),
     /// The parts of a version do not fit together.
     #[error(transparent)]
     Package(#[from] PackageError),
@@ -114,13 +125,16 @@ impl DeployError {
     pub fn disposition(&self) -> Disposition {
         match self {
             Self::Bucket(error) if !error.kind.is_transient() => Disposition::Reject,
-            Self::Bucket(_) | Self::Pruning { .. } | Self::Randomness(_) => Disposition::Retry,
+            Self::Bucket(_) | Self::Pruning { .. } | Self::Randomness(_) | Self::FileChanged(_) => {
+                Disposition::Retry
+            }
             Self::Changed { .. } | Self::Unknown(_) => Disposition::Reread,
             Self::NoVersion(_)
             | Self::Ambiguous(_)
             | Self::NothingDeployed
             | Self::NoPrevious
             | Self::NotRunnable(_)
+            | Self::File { .. }
             | Self::NameTaken(_)
             | Self::BadSecret { .. }
             | Self::NoSecret(_) => Disposition::Reject,

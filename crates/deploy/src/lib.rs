@@ -3,6 +3,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod application;
+mod assets;
 mod blobs;
 mod current;
 mod error;
@@ -20,6 +21,7 @@ use holdfast_bucket::Bucket;
 use holdfast_types::{Millis, WriteId};
 
 pub use application::Running;
+pub use assets::{Store, StoreError};
 pub use current::Current;
 pub use error::{DeployError, Disposition};
 pub use load::Loaded;
@@ -33,6 +35,8 @@ pub use watch::{Watch, WatchOptions};
 const WRITE_DEADLINE_MS: u64 = 10_000;
 /// Objects read, written or looked at together.
 const LANES: usize = 16;
+/// Bytes of static files that a process holds: kept for the next request, or not taken by their clients yet.
+const ASSETS_MEMORY: u64 = 128 << 20;
 /// Rows of one page of a listing.
 const PAGE: usize = 1000;
 
@@ -43,13 +47,16 @@ pub struct Deployments {
     records: Arc<dyn Bucket>,
     /// Blobs.
     bulk: Arc<dyn Bucket>,
+    /// Static files, of whichever version.
+    assets: Arc<Store>,
 }
 
 impl Deployments {
     /// Over a bucket's handles.
     #[must_use]
     pub fn new(records: Arc<dyn Bucket>, bulk: Arc<dyn Bucket>) -> Self {
-        Self { records, bulk }
+        let assets = Arc::new(Store::new(Arc::clone(&bulk), ASSETS_MEMORY));
+        Self { records, bulk, assets }
     }
 }
 

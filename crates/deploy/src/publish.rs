@@ -51,7 +51,8 @@ impl Deployments {
             Some(name) => self.find(name).await?,
             None => record.previous.ok_or(DeployError::NoPrevious)?,
         };
-        self.load(id).await?;
+        let loaded = self.load(id).await?;
+        self.check_files(loaded.package.manifest()).await?;
         let (previous, changed) = self.switch(read, id).await?;
         Ok(Published { id, previous, changed, new_blobs: 0, new_bytes: 0 })
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use holdfast_bucket::{Bucket as _, MemoryBucket};
 use holdfast_records::{
-    Binding, BindingEntry, Blobs, CurrentRecord, Key, Manifest, ModuleEntry, ModuleKind, Package, PruneMark,
-    Record,
+    AssetFile, Assets, Binding, BindingEntry, Blobs, CurrentRecord, HtmlHandling, Key, Manifest, ModuleEntry,
+    ModuleKind, NotFoundHandling, Package, PruneMark, Record,
 };
 use holdfast_types::{Millis, VersionId, WriteId};
 
@@ -48,6 +48,7 @@ fn make(source: &str, more: &[(&str, ModuleKind, &str)]) -> Package {
         classes: vec![],
         migrations: vec![],
         crons: vec![],
+        assets: None,
     };
     Package::new(manifest, blobs).unwrap()
 }
@@ -264,4 +265,80 @@ async fn a_watch_tells_each_new_version_and_passes_over_a_broken_one() {
     let same = watch.next().await;
     assert_eq!((same.id, same.secrets["TOKEN"].as_str()), (second, "t"));
     assert!(watch.look().await.is_none());
+}
+
+/// An application with static files that are on the disk.
+fn with_files(dir: &std::path::Path, files: &[(&str, &str)]) -> Package {
+    let mut blobs = Blobs::default();
+    let mut places = std::collections::BTreeMap::new();
+    let files = files.iter().map(|(path, text)| {
+        let place = dir.join(path.trim_start_matches('/'));
+        std::fs::write(&place, text).unwrap();
+        let content = Blobs::default().add(text.as_bytes().to_vec());
+        places.insert(content.sha256, place);
+        AssetFile { path: (*path).to_owned(), content }
+    });
+    let assets = Assets {
+        files: files.collect(),
+        html_handling: HtmlHandling::default(),
+        not_found_handling: NotFoundHandling::default(),
+        run_worker_first: vec![],
+        is_alone: false,
+        headers: Some(blobs.add("/*\n  X-Site: yes\n")),
+        redirects: None,
+    };
+    let plain = package("export default {}");
+    for (_, bytes) in plain.blobs().iter() {
+        blobs.add(bytes.clone());
+    }
+    let manifest = Manifest { assets: Some(assets), ..plain.manifest().clone() };
+    Package::new(manifest, blobs).unwrap().with_files(places)
+}
+
+fn ask(path: &str) -> http::Request<()> {
+    http::Request::builder().uri(path).body(()).unwrap()
+}
+
+#[tokio::test]
+async fn static_files_are_uploaded_once_and_read_when_they_are_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bucket, deployments) = bucket();
+    let first = with_files(dir.path(), &[("/a.txt", "a"), ("/b.txt", "b")]);
+    let published = deployments.publish(&first, "").await.unwrap();
+    assert_eq!(published.new_blobs, 5, "two modules, two files and their rules");
+    let second = with_files(dir.path(), &[("/a.txt", "a"), ("/c.txt", "c")]);
+    assert_eq!(deployments.publish(&second, "").await.unwrap().new_blobs, 1);
+
+    let application = deployments.load(published.id).await.unwrap().application().unwrap();
+    let server = application.assets().unwrap();
+    let answer = server.answer(ask("https://h/b.txt")).await;
+    assert_eq!((answer.status().as_u16(), &answer.body()[..]), (200, &b"b"[..]));
+    assert_eq!(answer.headers()["x-site"], "yes");
+    assert_eq!(server.answer(ask("https://h/c.txt")).await.status(), 404);
+    assert!(server.is_for_worker(&ask("/c.txt").into_parts().0));
+    assert!(!server.is_for_worker(&ask("/a.txt").into_parts().0));
+
+    let lost = Blobs::default().add("b").sha256;
+    bucket.delete(&Key::Blob(lost).to_string()).await.unwrap();
+    let error = deployments.roll_back(Some(&name(published.id))).await.unwrap_err();
+    assert!(matches!(error, DeployError::MissingBlob(hash) if hash == lost), "{error}");
+    deployments.publish(&first, "").await.unwrap();
+    deployments.prune(1).await.unwrap();
+    let application = deployments.load(published.id).await.unwrap().application().unwrap();
+    let answer = application.assets().unwrap().answer(ask("/b.txt")).await;
+    assert_eq!(answer.status(), 200, "a prune keeps what a version's paths lead to");
+}
+
+#[tokio::test]
+async fn a_file_that_changes_while_it_is_deployed_stops_the_deploy() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, deployments) = bucket();
+    let package = with_files(dir.path(), &[("/a.txt", "a")]);
+    std::fs::write(dir.path().join("a.txt"), "b").unwrap();
+    let error = deployments.publish(&package, "").await.unwrap_err();
+    assert!(error.to_string().contains("changed while it was deployed: deploy again"), "{error}");
+    std::fs::remove_file(dir.path().join("a.txt")).unwrap();
+    let error = deployments.publish(&package, "").await.unwrap_err();
+    assert!(error.to_string().contains("a.txt` cannot be read"), "{error}");
+    assert_eq!(deployments.current().await.unwrap(), None);
 }

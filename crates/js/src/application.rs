@@ -2,9 +2,14 @@
 //! a process; the bytecode of its modules is compiled by the first isolate that needs it and never leaves the process.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use http::request::Parts;
+use http::{Request, Response};
 
 use crate::effect::JsError;
 use crate::foreign::Bytecode;
@@ -47,11 +52,25 @@ pub enum Binding {
         /// Its name.
         name: String,
     },
+    /// The application's static files.
+    Assets,
     /// The Worker of this application.
     SelfService {
         /// The exported `WorkerEntrypoint`; none: the default export.
         entrypoint: Option<String>,
     },
+}
+
+/// The answer of static files.
+pub type AssetAnswer = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
+
+/// The static files of an application. Isolates only carry it to whoever does their I/O.
+pub trait AssetServer: fmt::Debug + Send + Sync {
+    /// Whether the Worker is to answer a request of a client, and not the files.
+    fn is_for_worker(&self, request: &Parts) -> bool;
+
+    /// Answers a request, whose URL may be absolute, with a file, a redirect, or that there is none.
+    fn answer(&self, request: Request<()>) -> AssetAnswer;
 }
 
 /// Why an application cannot be.
@@ -83,6 +102,7 @@ pub struct Application {
     compatibility_flags: BTreeSet<String>,
     version: String,
     crons: BTreeSet<String>,
+    assets: Option<Arc<dyn AssetServer>>,
     /// The bytecode of its ECMAScript modules, or why there is none.
     compiled: OnceLock<Result<BTreeMap<String, Bytecode>, JsError>>,
 }
@@ -123,6 +143,7 @@ impl Application {
             compatibility_flags: BTreeSet::new(),
             version: version.into(),
             crons: BTreeSet::new(),
+            assets: None,
             compiled: OnceLock::new(),
         })
     }
@@ -139,6 +160,18 @@ impl Application {
     pub fn scheduled(mut self, crons: impl IntoIterator<Item = String>) -> Self {
         self.crons.extend(crons);
         self
+    }
+
+    /// With its static files.
+    #[must_use]
+    pub fn with_assets(self, assets: Option<Arc<dyn AssetServer>>) -> Self {
+        Self { assets, ..self }
+    }
+
+    /// Its static files.
+    #[must_use]
+    pub fn assets(&self) -> Option<&Arc<dyn AssetServer>> {
+        self.assets.as_ref()
     }
 
     /// The cron expressions, in byte order.

@@ -15,7 +15,7 @@ mod storage;
 mod testing;
 mod web;
 
-pub use application::{Application, ApplicationError, Binding, SourceKind};
+pub use application::{Application, ApplicationError, AssetAnswer, AssetServer, Binding, SourceKind};
 pub use effect::{
     BrokenCause, Effect, Ending, EventCall, EventId, IncomingBody, IncomingBodyId, IncomingRequest,
     IncomingResponse, JsError, LogLevel, Now, Op, OpAnswer, OpId, OutgoingBody, OutgoingBodyId, OutgoingCall,

@@ -1,8 +1,10 @@
 //! `fetch`: exchanges with servers, and the redirects between them.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use holdfast_js::{JsError, Redirect};
-use holdfast_rpc::Body;
+use holdfast_js::{Application, AssetServer, JsError, OutgoingRequest, Redirect};
+use holdfast_rpc::{Body, whole_body};
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, RANGE};
 use http::{HeaderValue, Request, Response, request};
 use http_body::Body as _;
@@ -24,7 +26,46 @@ pub struct Fetched {
     pub redirected: bool,
 }
 
+/// Who answers a `fetch`.
+#[derive(Clone, Debug)]
+pub enum FetchFrom {
+    /// The server that its URL names.
+    Server,
+    /// The application's static files.
+    Assets(Arc<dyn AssetServer>),
+}
+
+impl FetchFrom {
+    /// Who answers a request of this application.
+    ///
+    /// # Errors
+    /// It asks for static files, and there are none.
+    pub fn of(request: &OutgoingRequest, code: &Application) -> Result<Self, JsError> {
+        if !request.is_for_assets {
+            return Ok(Self::Server);
+        }
+        let assets = code.assets().ok_or_else(|| JsError::new("the application has no static files"))?;
+        Ok(Self::Assets(Arc::clone(assets)))
+    }
+}
+
 impl Outbound {
+    /// Sends a request to whoever is to answer it; the application's static files follow no redirect.
+    ///
+    /// # Errors
+    /// As [`Outbound::fetch`].
+    pub async fn fetch_from(
+        &self,
+        from: FetchFrom,
+        request: Request<Body>,
+        redirect: Redirect,
+    ) -> Result<Fetched, JsError> {
+        let FetchFrom::Assets(assets) = from else { return self.fetch(request, redirect).await };
+        let url = request.uri().to_string();
+        let response = assets.answer(request.map(drop)).await.map(whole_body);
+        Ok(Fetched { response, url, redirected: false })
+    }
+
     /// Sends a request to the server that its URL names, and gives the answer once its head is there. Redirects are
     /// followed as asked, at most 20; each of them may lead to public or allowed addresses only, like the first URL.
     /// Dropping the future or the answer's body ends the exchange.

@@ -107,6 +107,7 @@ mod tests {
             body: OutgoingBody::None,
             redirect: Redirect::Manual,
             socket: None,
+            is_for_assets: false,
         };
         let made = outgoing_request(&request).unwrap();
         assert_eq!(made.uri().to_string(), "https://a.example:8443/x%2Fy?q=%20|^`");

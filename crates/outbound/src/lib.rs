@@ -20,7 +20,7 @@ use holdfast_routing::Router;
 
 pub use addresses::{AddressRange, AddressRangeError};
 pub use body::read_whole;
-pub use fetch::Fetched;
+pub use fetch::{FetchFrom, Fetched};
 pub use fields::strip_hop_by_hop;
 pub use heads::{URL, incoming_request, incoming_response, outgoing_request, outgoing_response};
 pub use objects::{ObjectReply, ObjectTarget};

@@ -36,12 +36,15 @@ pub use key::{
     bundle_prefix, cell_prefix, epoch_of, epoch_prefix, level_prefix, log_prefix, wake_minute_prefix,
 };
 pub use log_loss::LogLoss;
-pub use manifest::{Binding, BindingEntry, BlobEntry, Manifest, MigrationEntry, ModuleEntry, ModuleKind};
+pub use manifest::{
+    AssetFile, Assets, Binding, BindingEntry, BlobEntry, HtmlHandling, Manifest, MigrationEntry, ModuleEntry,
+    ModuleKind, NotFoundHandling,
+};
 pub use node_lease::{NodeLease, NodeLoad, ProtocolRange};
 pub use node_log::{EnsembleRecord, MemberRecord, NodeLogRecord, NodeLogState, RecoveryRecord};
 pub use opener::{Opener, OpenerBase, OpenerReason};
 pub use owner::{OwnerRecord, OwnerState};
-pub use package::{Blobs, Package, PackageError, sha256};
+pub use package::{Blobs, Package, PackageError, Sha256, sha256};
 pub use rebalance_switch::RebalanceSwitch;
 pub use retired::{KeptRecord, Retired, SnapshotRecord};
 pub use secrets::{SecretEntry, SecretKey, SecretKeysRecord, SecretsRecord};

@@ -28,6 +28,71 @@ pub struct Manifest {
     /// Cron expressions whose times call the Worker's `scheduled` handler.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub crons: Vec<String>,
+    /// Its static files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assets: Option<Assets>,
+}
+
+/// Static files, and how paths lead to them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assets {
+    /// In byte order of their paths.
+    pub files: Vec<AssetFile>,
+    /// How paths of HTML pages look.
+    pub html_handling: HtmlHandling,
+    /// What a path without a file is answered with.
+    pub not_found_handling: NotFoundHandling,
+    /// Paths that the Worker is asked for first: `/api/*`, or `!/api/docs/*` for what it is not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub run_worker_first: Vec<String>,
+    /// The project has no Worker: nothing else answers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_alone: bool,
+    /// The file `_headers`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers: Option<BlobEntry>,
+    /// The file `_redirects`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirects: Option<BlobEntry>,
+}
+
+/// One static file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssetFile {
+    /// Its path below the folder, from `/`, not encoded.
+    pub path: String,
+    /// Its bytes.
+    #[serde(flatten)]
+    pub content: BlobEntry,
+}
+
+/// How paths of HTML pages look, as in Wrangler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HtmlHandling {
+    /// `/a` for `a.html`, `/a/` for `a/index.html`.
+    #[default]
+    AutoTrailingSlash,
+    /// `/a/` for both.
+    ForceTrailingSlash,
+    /// `/a` for both.
+    DropTrailingSlash,
+    /// Files under their own paths alone.
+    None,
+}
+
+/// What a path without a file is answered with, as in Wrangler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotFoundHandling {
+    /// 404.
+    #[default]
+    None,
+    /// The nearest `404.html` above the path, with status 404.
+    #[serde(rename = "404-page")]
+    Page,
+    /// `/index.html`, with status 200.
+    SinglePageApplication,
 }
 
 /// One module.
@@ -119,6 +184,8 @@ pub enum Binding {
         /// Its name.
         database: String,
     },
+    /// The application's static files.
+    Assets,
     /// The Worker of this application.
     SelfService {
         /// The exported `WorkerEntrypoint`; none: the default export.
@@ -164,8 +231,17 @@ impl Manifest {
         VersionId::from_bits(u128::from_be_bytes(*first))
     }
 
-    /// Every blob that the application needs, in no order that matters; some may be named twice.
+    /// The blobs that a process needs to run the application, in no order that matters; some may be named twice.
+    pub fn code(&self) -> impl Iterator<Item = BlobEntry> {
+        let modules =
+            self.modules.iter().flat_map(|module| std::iter::once(module.content).chain(module.source_map));
+        modules
+            .chain(self.assets.iter().flat_map(|assets| assets.headers.into_iter().chain(assets.redirects)))
+    }
+
+    /// Every blob that the application needs, its static files among them.
     pub fn blobs(&self) -> impl Iterator<Item = BlobEntry> {
-        self.modules.iter().flat_map(|module| std::iter::once(module.content).chain(module.source_map))
+        let files = self.assets.iter().flat_map(|assets| &assets.files);
+        self.code().chain(files.map(|file| file.content))
     }
 }

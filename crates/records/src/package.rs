@@ -1,6 +1,7 @@
 //! An application with its bytes: what the packager makes, what a deployment publishes, and what a node loads.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use holdfast_types::ContentHash;
@@ -10,8 +11,47 @@ use crate::{BlobEntry, Manifest};
 /// The SHA-256 of some bytes.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> ContentHash {
-    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
-    ContentHash::from_digest(digest.as_ref().try_into().expect("SHA-256 has 32 bytes"))
+    let mut digest = Sha256::new();
+    digest.update(bytes);
+    digest.finish()
+}
+
+/// SHA-256 of bytes that come piece by piece.
+pub struct Sha256(ring::digest::Context);
+
+impl std::fmt::Debug for Sha256 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sha256").finish_non_exhaustive()
+    }
+}
+
+impl Default for Sha256 {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Sha256 {
+    /// Of nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(ring::digest::Context::new(&ring::digest::SHA256))
+    }
+
+    /// Takes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Of all of them.
+    ///
+    /// # Panics
+    /// Never: SHA-256 has 32 bytes.
+    #[must_use]
+    pub fn finish(self) -> ContentHash {
+        let digest = self.0.finish();
+        ContentHash::from_digest(digest.as_ref().try_into().expect("SHA-256 has 32 bytes"))
+    }
 }
 
 /// Blobs by their hash.
@@ -55,11 +95,13 @@ pub enum PackageError {
     NoEntry(String),
 }
 
-/// A manifest and the bytes of every blob that it names. Each blob has the hash that it is under.
+/// A manifest and the bytes of every blob of its code. Each blob has the hash that it is under. Static files are not held in
+/// memory: where it was packaged here, they are on this machine's disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Package {
     manifest: Manifest,
     blobs: Blobs,
+    files: BTreeMap<ContentHash, PathBuf>,
 }
 
 impl Package {
@@ -79,7 +121,28 @@ impl Package {
                 }
             }
         }
-        Ok(Self { manifest, blobs })
+        for (name, blob) in manifest
+            .assets
+            .iter()
+            .flat_map(|assets| [("_headers", assets.headers), ("_redirects", assets.redirects)])
+        {
+            if let Some(blob) = blob.filter(|blob| blobs.get(blob.sha256).is_none()) {
+                return Err(PackageError::MissingBlob { module: name.to_owned(), hash: blob.sha256 });
+            }
+        }
+        Ok(Self { manifest, blobs, files: BTreeMap::new() })
+    }
+
+    /// With the places of its static files, by their hashes.
+    #[must_use]
+    pub fn with_files(self, files: BTreeMap<ContentHash, PathBuf>) -> Self {
+        Self { files, ..self }
+    }
+
+    /// The places of its static files.
+    #[must_use]
+    pub fn files(&self) -> &BTreeMap<ContentHash, PathBuf> {
+        &self.files
     }
 
     /// What it is made of.
@@ -127,6 +190,7 @@ mod tests {
             classes: vec![],
             migrations: vec![],
             crons: vec![],
+            assets: None,
         }
     }
 

@@ -3,7 +3,10 @@
 use holdfast_bucket::BucketArgs;
 use holdfast_deploy::Deployments;
 use holdfast_js::id_from_name;
-use holdfast_records::{Binding, BindingEntry, Blobs, Manifest, ModuleEntry, ModuleKind, Package};
+use holdfast_records::{
+    AssetFile, Assets, Binding, BindingEntry, Blobs, HtmlHandling, Manifest, ModuleEntry, ModuleKind,
+    NotFoundHandling, Package,
+};
 use holdfast_rpc::Access;
 use holdfast_rpc::tokens::{CellPattern, mint};
 
@@ -21,6 +24,7 @@ const SOURCE: &str = "let go; const gone = new Promise(resolve => { go = resolve
       start(c) { c.enqueue(new TextEncoder().encode('first')); },
       async pull(c) { await gone; c.error(new Error('broken')); },
     }));
+    if (pathname.startsWith('/files/')) return env.FILES.fetch(new URL(pathname.slice(6), request.url), request);
     if (pathname === '/go') go();
     const seen = [request.method, request.url];
     for (const name of ['authorization', 'x-forwarded-for', 'cf-connecting-ip']) seen.push(request.headers.get(name));
@@ -39,10 +43,25 @@ fn package(source: &str) -> Package {
         compatibility_date: "2026-11-01".into(),
         compatibility_flags: vec![],
         modules: vec![module],
-        bindings: vec![BindingEntry { name: "ROOMS".into(), binding }],
+        bindings: vec![
+            BindingEntry { name: "FILES".into(), binding: Binding::Assets },
+            BindingEntry { name: "ROOMS".into(), binding },
+        ],
         classes: vec!["Room".into()],
         migrations: vec![],
         crons: vec![],
+        assets: Some(Assets {
+            files: vec![
+                AssetFile { path: "/404.html".into(), content: blobs.add("nothing here") },
+                AssetFile { path: "/page.html".into(), content: blobs.add("<p>a page") },
+            ],
+            html_handling: HtmlHandling::default(),
+            not_found_handling: NotFoundHandling::Page,
+            run_worker_first: vec!["/files/*".into()],
+            is_alone: false,
+            headers: None,
+            redirects: None,
+        }),
     };
     Package::new(manifest, blobs).unwrap()
 }
@@ -109,6 +128,41 @@ async fn the_application_sees_the_request_and_the_client_its_answer() {
     let head = client.head().await.unwrap();
     fleet.ask(&get("/go")).await;
     assert_eq!(client.body(&head).await, None, "a clean end");
+}
+
+#[tokio::test]
+async fn files_are_answered_without_the_worker_and_by_it() {
+    let fleet = fleet(|_| {}).await;
+    deploy(&fleet, "one").await;
+    let page = fleet.ask(&get("/page")).await;
+    assert_eq!((page.status, page.body.as_str(), page.header("x-version")), (200, "<p>a page", None));
+    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    let etag = page.header("etag").unwrap();
+    let known = fleet.ask(&format!("GET /page HTTP/1.1\r\nhost: x\r\nif-none-match: {etag}\r\n\r\n")).await;
+    assert_eq!((known.status, known.body.as_str()), (304, ""));
+    let moved = fleet.ask(&get("/page.html?q")).await;
+    assert_eq!((moved.status, moved.header("location")), (307, Some("/page?q")));
+    assert_eq!(fleet.ask(&get("/other")).await.header("x-version"), Some("one"), "no file: the Worker");
+    let person = "GET /other HTTP/1.1\r\nhost: x\r\nsec-fetch-mode: navigate\r\n\r\n";
+    let answer = fleet.ask(person).await;
+    assert_eq!((answer.status, answer.body.as_str()), (404, "nothing here"), "a person is shown the page");
+
+    let page = fleet.ask(&get("/files/page")).await;
+    assert_eq!((page.status, page.body.as_str()), (200, "<p>a page"));
+    let moved = fleet.ask(&get("/files/page.html")).await;
+    assert_eq!(
+        (moved.status, moved.header("location")),
+        (307, Some("/page")),
+        "the client follows, not the Worker"
+    );
+    assert_eq!(fleet.ask(&get("/files/none")).await.status, 404);
+
+    let mut client = fleet.connect().await;
+    client.send(b"HEAD /page HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    assert_eq!(client.head().await.unwrap().header("content-length"), Some("9"));
+    let posted = client.ask(&post("/page", "", "a body")).await;
+    assert_eq!((posted.status, posted.header("allow")), (405, Some("GET, HEAD")));
+    assert_eq!(client.ask(&get("/page")).await.body, "<p>a page", "the connection goes on");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use holdfast_js::{IncomingBodyId, JsError, OutgoingRequest};
-use holdfast_outbound::{ObjectTarget, Outbound, incoming_response, outgoing_request};
+use holdfast_outbound::{FetchFrom, ObjectTarget, Outbound, incoming_response, outgoing_request};
 use holdfast_rpc::{Body, whole_body};
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
@@ -20,11 +20,16 @@ impl From<Result<Outcome, JsError>> for Outcome {
     }
 }
 
-/// A request to a server.
-pub(super) async fn fetch(outbound: Outbound, request: OutgoingRequest, body: Body) -> Outcome {
+/// A request to a server, or for a static file.
+pub(super) async fn fetch(
+    outbound: Outbound,
+    from: Result<FetchFrom, JsError>,
+    request: OutgoingRequest,
+    body: Body,
+) -> Outcome {
     let exchange = async {
         let head = outgoing_request(&request)?;
-        let fetched = outbound.fetch(head.map(|()| body), request.redirect).await?;
+        let fetched = outbound.fetch_from(from?, head.map(|()| body), request.redirect).await?;
         let (parts, body) = fetched.response.into_parts();
         let head = incoming_response(&parts, fetched.url, fetched.redirected);
         Ok(Outcome::Response(Box::new(head), body))

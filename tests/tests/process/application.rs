@@ -54,6 +54,7 @@ fn package(class: &str, source: &str) -> Package {
         classes: vec![class.into()],
         migrations: vec![],
         crons: vec![],
+        assets: None,
     };
     Package::new(manifest, blobs).unwrap()
 }

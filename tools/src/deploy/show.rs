@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use holdfast_deploy::{DeployError, Deployments, VersionName};
-use holdfast_records::{Binding, BindingEntry, Manifest, VersionRecord};
+use holdfast_records::{Assets, Binding, BindingEntry, Manifest, VersionRecord};
 use holdfast_types::VersionId;
 use serde_json::{Value, json};
 
 use super::list::state;
-use crate::output::{Output, Table, bytes, printable, span};
+use crate::output::{Output, Table, bytes, count, printable, span};
 use crate::peers;
 
 /// Longest value of a variable that is shown, in characters.
@@ -40,6 +40,7 @@ fn to_json(id: VersionId, state: &str, record: &VersionRecord) -> Value {
         Binding::D1Database { database } => {
             json!({ "name": name, "type": "d1_database", "database": database })
         }
+        Binding::Assets => json!({ "name": name, "type": "assets" }),
         Binding::SelfService { entrypoint } => {
             json!({ "name": name, "type": "self_service", "entrypoint": entrypoint })
         }
@@ -49,7 +50,18 @@ fn to_json(id: VersionId, state: &str, record: &VersionRecord) -> Value {
         "name": manifest.name, "entry": manifest.entry, "compatibility_date": manifest.compatibility_date,
         "compatibility_flags": manifest.compatibility_flags, "classes": manifest.classes,
         "crons": manifest.crons,
+        "assets": manifest.assets.as_ref().map(assets_json),
         "modules": modules.collect::<Vec<_>>(), "bindings": bindings.collect::<Vec<_>>(),
+    })
+}
+
+fn assets_json(assets: &Assets) -> Value {
+    let files = assets.files.iter().map(|file| {
+        json!({ "path": file.path, "bytes": file.content.bytes, "sha256": file.content.sha256.to_string() })
+    });
+    json!({
+        "files": files.collect::<Vec<_>>(), "html_handling": assets.html_handling,
+        "not_found_handling": assets.not_found_handling, "run_worker_first": assets.run_worker_first,
     })
 }
 
@@ -83,6 +95,7 @@ fn to_text(id: VersionId, state: &str, record: &VersionRecord) -> String {
                 Binding::Json { value } => ("json", value.as_str()),
                 Binding::DurableObject { class } => ("Durable Objects", class.as_str()),
                 Binding::D1Database { database } => ("D1 database", database.as_str()),
+                Binding::Assets => ("static files", ""),
                 Binding::SelfService { entrypoint } => {
                     ("this Worker", entrypoint.as_deref().unwrap_or("default"))
                 }
@@ -90,6 +103,11 @@ fn to_text(id: VersionId, state: &str, record: &VersionRecord) -> String {
             table.row([name, what, &shortened(value)]);
         }
         text += &format!("\n{table}");
+    }
+    if let Some(assets) = &record.manifest.assets {
+        let len = assets.files.iter().map(|file| file.content.bytes).sum();
+        let files = u64::try_from(assets.files.len()).unwrap_or(u64::MAX);
+        text += &format!("\n{}, {}\n", count(files, "static file"), bytes(len));
     }
     if !crons.is_empty() {
         let mut table = Table::new(["CRON"]);

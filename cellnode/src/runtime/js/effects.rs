@@ -1,7 +1,7 @@
 //! What an isolate asks for, as the cell's actor takes it to the gate.
 
 use holdfast_js::{Effect as JsEffect, JsError, LogLevel, Op, OpId as JsOp, OutgoingCall, TurnEnd};
-use holdfast_outbound::{ObjectTarget, outgoing_request};
+use holdfast_outbound::{FetchFrom, ObjectTarget, outgoing_request};
 use holdfast_telemetry::metrics;
 
 use super::convert::{event_of, failed, response_answer, returned};
@@ -130,10 +130,11 @@ impl JsObject {
             },
             Op::Fetch(request) => {
                 let head = outgoing_request(&request)?;
+                let from = FetchFrom::of(&request, &live.application)?;
                 let redirect = request.redirect;
                 let body = live.bodies.request(request.body);
                 let request = head.map(|()| body);
-                Ok(Operation::Fetch(Box::new(ServerRequest { outbound, request, redirect })))
+                Ok(Operation::Fetch(Box::new(ServerRequest { outbound, from, request, redirect })))
             }
             Op::QueryDatabase { database, request } => {
                 Ok(Operation::QueryDatabase(Box::new(DatabaseRequest { outbound, database, request })))

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use holdfast_js::Redirect;
+use holdfast_outbound::FetchFrom;
 use holdfast_sql::{AlarmRun, SqlFailure};
 use holdfast_types::{AlarmTime, Millis};
 use http::header::CONTENT_TYPE;
@@ -64,7 +65,12 @@ impl Sql {
             .header(CONTENT_TYPE, "application/json")
             .body(body)
             .map_err(|error| format!("`{url}` is no URL: {error}"))?;
-        Ok(Operation::Fetch(Box::new(ServerRequest { outbound, request, redirect: Redirect::Follow })))
+        Ok(Operation::Fetch(Box::new(ServerRequest {
+            outbound,
+            from: FetchFrom::Server,
+            request,
+            redirect: Redirect::Follow,
+        })))
     }
 
     /// The server has answered, or there is no answer.

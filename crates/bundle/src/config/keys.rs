@@ -2,6 +2,7 @@
 
 /// Keys that are read.
 pub const SUPPORTED_KEYS: &[&str] = &[
+    "assets",
     "compatibility_date",
     "compatibility_flags",
     "d1_databases",
@@ -46,7 +47,6 @@ pub const LATER_KEYS: &[&str] = &[
     "ai_search_namespaces",
     "alias",
     "analytics_engine_datasets",
-    "assets",
     "base_dir",
     "browser",
     "build",

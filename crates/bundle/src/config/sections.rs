@@ -20,7 +20,7 @@ pub(crate) struct ClassUse {
     pub(crate) class: Spot,
 }
 
-fn identifier(reader: &Reader<'_>, key: &str, spot: Spot) -> Result<Spot, BundleError> {
+pub(super) fn identifier(reader: &Reader<'_>, key: &str, spot: Spot) -> Result<Spot, BundleError> {
     let is_start = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '$');
     let is_valid = spot.text.starts_with(is_start)
         && spot.text.chars().all(|c| is_start(c) || c.is_ascii_digit())

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod files;
 mod modules;
 mod refusals;
 mod support;

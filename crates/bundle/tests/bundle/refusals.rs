@@ -56,6 +56,24 @@ fn a_wrong_configuration_is_told_with_its_place() {
             "`services.service`: `b` is another application",
         ),
         ("\"services\": [{\"service\": \"a\"}]", "`services.binding` is missing"),
+        ("\"assets\": {}", "`assets.directory` is missing"),
+        ("\"assets\": {\"directory\": \"none\"}", "2:26: `assets.directory`: `none` is not a folder"),
+        (
+            "\"assets\": {\"directory\": \".\", \"bind\": \"A\"}",
+            "unknown key `assets.bind`; did you mean `binding`?",
+        ),
+        (
+            "\"assets\": {\"directory\": \".\", \"html_handling\": \"auto\"}",
+            "`auto` is not one of auto-trailing-slash, force-trailing-slash, drop-trailing-slash, none",
+        ),
+        (
+            "\"assets\": {\"directory\": \".\", \"run_worker_first\": [\"api/*\"]}",
+            "`assets.run_worker_first`: `api/*` does not begin with `/`",
+        ),
+        (
+            "\"assets\": {\"directory\": \".\", \"run_worker_first\": [\"!/a\"]}",
+            "only says where the Worker is not first",
+        ),
         ("\"triggers\": {\"cron\": []}", "unknown key `triggers.cron`; did you mean `crons`?"),
         (
             "\"triggers\": {\"crons\": [\"* * * *\"]}",

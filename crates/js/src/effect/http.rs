@@ -87,6 +87,8 @@ pub struct OutgoingRequest {
     pub redirect: Redirect,
     /// The socket that an answer with status 101 opens, where the request asks for one.
     pub socket: Option<SocketId>,
+    /// It asks for one of the application's static files, and no server.
+    pub is_for_assets: bool,
 }
 
 /// A response that answers an event.

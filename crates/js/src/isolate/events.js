@@ -402,6 +402,19 @@ export default function (native, internals) {
     call: async (method, args) => copyOf(await callWorkerMethod(internals.scope().event, entrypoint, method, copyOf(args))),
   });
 
+  // ---- The application's static files.
+
+  internals.makeAssets = () => internals.makeStub({
+    fetch: async (input, init = undefined) => {
+      internals.load('request');
+      internals.load('response');
+      internals.load('outgoing');
+      internals.load('fetch');
+      return await internals.fetchRequest(new internals.Request(input, init), internals.exchangeWithAssets);
+    },
+    call: async method => { throw new TypeError(`The static files have no method "${method}".`); },
+  });
+
   // ---- env, made before any module runs.
 
   const env = {};
@@ -413,7 +426,9 @@ export default function (native, internals) {
       env[name] = internals.makeDatabase(value);
     } else {
       internals.load('objects');
-      env[name] = kind === 'objects' ? internals.makeNamespace(value) : internals.makeSelfService(value);
+      env[name] = kind === 'objects' ? internals.makeNamespace(value)
+        : kind === 'assets' ? internals.makeAssets()
+        : internals.makeSelfService(value);
     }
   }
   internals.env = env;

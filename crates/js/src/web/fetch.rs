@@ -36,9 +36,11 @@ fn start<'js>(
     headers: Vec<String>,
     body: Value<'js>,
     socket: Option<u64>,
+    is_for_assets: bool,
 ) -> Result<u64> {
     let mut request = request_from_js(&ctx, method, url, headers, body)?;
     request.socket = socket.map(SocketId::new);
+    request.is_for_assets = is_for_assets;
     ops::start(&ctx, Op::Fetch(request))
 }
 
@@ -58,7 +60,15 @@ pub(crate) fn request_from_js<'js>(
         .map_err(|_| Exception::throw_type(ctx, &format!("Invalid HTTP method string: {method}")))?;
     let headers = headers_from_js(ctx, &headers)?;
     let body = body_from_js(&body)?;
-    Ok(OutgoingRequest { method, url, headers, body, redirect: Redirect::Manual, socket: None })
+    Ok(OutgoingRequest {
+        method,
+        url,
+        headers,
+        body,
+        redirect: Redirect::Manual,
+        socket: None,
+        is_for_assets: false,
+    })
 }
 
 /// Names and values in turn as fields. Values are UTF-8.

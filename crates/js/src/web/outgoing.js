@@ -98,10 +98,15 @@ export default function (native, internals) {
     status, statusText, headers: pairs.flat(), body: internals.incomingSource(body), isSocket,
   });
 
-  /** One exchange with a server (see fetch.js). */
-  internals.exchange = ({ method, url, headers, body, socket }) => {
-    const op = native.start(method, url, headers, internals.sendBody(body), socket);
+  const exchangeWith = (isForAssets) => ({ method, url, headers, body, socket }) => {
+    const op = native.start(method, url, headers, internals.sendBody(body), socket, isForAssets);
     const answer = internals.wait(op).then(internals.answerOf);
     return { answer, cancel: (reason) => internals.cancel(op, reason) };
   };
+
+  /** One exchange with a server (see fetch.js). */
+  internals.exchange = exchangeWith(false);
+
+  /** One with the application's static files. */
+  internals.exchangeWithAssets = exchangeWith(true);
 }

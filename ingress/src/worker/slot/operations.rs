@@ -1,7 +1,7 @@
 //! What an isolate sends and waits for: bodies in both directions, and operations on the runtime that does I/O.
 
 use holdfast_js::{EventId, IncomingBodyId, JsError, Op, OpId, OutgoingBody, OutgoingBodyId, OutgoingCall};
-use holdfast_outbound::ObjectTarget;
+use holdfast_outbound::{FetchFrom, ObjectTarget};
 use holdfast_rpc::{Body, late_body, whole_body};
 use http_body_util::BodyExt as _;
 use tokio::task::AbortHandle;
@@ -82,7 +82,8 @@ impl Slot {
         let task = match op_call {
             Op::Fetch(mut request) => {
                 let body = self.send_upload(std::mem::replace(&mut request.body, OutgoingBody::None));
-                Some(self.spawn(op, span, ops::fetch(outbound, request, body)))
+                let from = FetchFrom::of(&request, &self.code);
+                Some(self.spawn(op, span, ops::fetch(outbound, from, request, body)))
             }
             Op::CallObject { class, id, name, call } => {
                 let target = ObjectTarget { class, id, name };
