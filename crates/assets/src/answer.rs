@@ -7,7 +7,7 @@ use http::header::{
     IF_NONE_MATCH, IF_RANGE, LOCATION, RANGE, RETRY_AFTER,
 };
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 
 use crate::Site;
 use crate::range::{Wanted, wanted};
@@ -21,17 +21,17 @@ const CACHEABLE: HeaderValue = HeaderValue::from_static("public, max-age=0, must
 impl Site {
     /// Whether the Worker is to answer a request, and not the files.
     #[must_use]
-    pub fn is_for_worker(&self, request: &Parts) -> bool {
-        self.leaves(asked(request))
+    pub fn is_for_worker(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        self.leaves(asked(uri, headers))
     }
 }
 
-fn asked(request: &Parts) -> Asked<'_> {
-    let named = request.headers.get(HOST).and_then(|host| host.to_str().ok());
-    let host = request.uri.host().or(named).unwrap_or_default();
+fn asked<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Asked<'a> {
+    let named = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = uri.host().or(named).unwrap_or_default();
     let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
-    let is_navigation = request.headers.get(FETCH_MODE).is_some_and(|mode| mode == "navigate");
-    Asked { host, path: request.uri.path(), query: request.uri.query(), is_navigation }
+    let is_navigation = headers.get(FETCH_MODE).is_some_and(|mode| mode == "navigate");
+    Asked { host, path: uri.path(), query: uri.query(), is_navigation }
 }
 
 fn bare(status: StatusCode) -> Response<Bytes> {
@@ -63,7 +63,7 @@ pub struct Reading {
 /// Answers a request, as far as that can be done without reading.
 #[must_use]
 pub fn answer(site: &Site, request: &Parts) -> Answer {
-    let asked = asked(request);
+    let asked = asked(&request.uri, &request.headers);
     let (file, status) = match site.meant(asked) {
         Meant::Nothing => return Answer::Done(bare(StatusCode::NOT_FOUND)),
         Meant::Moved(status, to) => return Answer::Done(moved(status, &to)),

@@ -19,7 +19,9 @@ const IGNORE_FILE: &str = ".assetsignore";
 const HEADERS_FILE: &str = "_headers";
 const REDIRECTS_FILE: &str = "_redirects";
 /// Never shipped, wherever they lie.
-const NEVER: [&str; 3] = [".git", "node_modules", ".DS_Store"];
+const NEVER: [&str; 5] = [".git", "node_modules", ".DS_Store", ".holdfast", ".wrangler"];
+/// Nor what begins like this: secrets of a machine.
+const NEVER_BEGINS: [&str; 2] = [".env", ".dev.vars"];
 /// Largest `_headers` or `_redirects`, in bytes.
 const RULES_LEN_MAX: u64 = 4 << 20;
 
@@ -52,7 +54,10 @@ pub(crate) fn read(config: &Config, limits: &Limits) -> Result<Folder, BundleErr
     let rules = [HEADERS_FILE, REDIRECTS_FILE, IGNORE_FILE];
     let mut walk = WalkBuilder::new(&root);
     walk.standard_filters(false).hidden(false).add_custom_ignore_filename(IGNORE_FILE);
-    walk.filter_entry(|entry| !NEVER.iter().any(|never| entry.file_name() == *never));
+    walk.filter_entry(|entry| {
+        let name = entry.file_name().to_string_lossy();
+        !NEVER.iter().any(|never| name == *never) && !NEVER_BEGINS.iter().any(|never| name.starts_with(never))
+    });
     walk.sort_by_file_name(Ord::cmp);
     for entry in walk.build() {
         let entry = entry.map_err(|error| BundleError::Folder(error.to_string()))?;
@@ -75,6 +80,9 @@ pub(crate) fn read(config: &Config, limits: &Limits) -> Result<Folder, BundleErr
                 "`{}` would be shipped as a static file: write `_worker.js` into `{IGNORE_FILE}`, or name it as `main`",
                 path.display()
             )));
+        }
+        if inner.starts_with("-/") {
+            folder.notes.push(format!("`{}` is never reached: paths below `/-/` are Holdfast's own", path.display()));
         }
         let content = hash(path, limits)?;
         found.push(AssetFile { path: format!("/{inner}"), content });

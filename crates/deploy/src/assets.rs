@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use holdfast_assets::{Answer, Site};
 use holdfast_js::{AssetAnswer, AssetServer};
-use http::Request;
-use http::request::Parts;
+use http::{HeaderMap, Request, Uri};
 
 pub use store::{Store, StoreError};
 
@@ -26,8 +25,8 @@ impl Server {
 }
 
 impl AssetServer for Server {
-    fn is_for_worker(&self, request: &Parts) -> bool {
-        self.site.is_for_worker(request)
+    fn is_for_worker(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        self.site.is_for_worker(uri, headers)
     }
 
     fn answer(&self, request: Request<()>) -> AssetAnswer {

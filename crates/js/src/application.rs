@@ -8,8 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use http::request::Parts;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response, Uri};
 
 use crate::effect::JsError;
 use crate::foreign::Bytecode;
@@ -67,7 +66,7 @@ pub type AssetAnswer = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
 /// The static files of an application. Isolates only carry it to whoever does their I/O.
 pub trait AssetServer: fmt::Debug + Send + Sync {
     /// Whether the Worker is to answer a request of a client, and not the files.
-    fn is_for_worker(&self, request: &Parts) -> bool;
+    fn is_for_worker(&self, uri: &Uri, headers: &HeaderMap) -> bool;
 
     /// Answers a request, whose URL may be absolute, with a file, a redirect, or that there is none.
     fn answer(&self, request: Request<()>) -> AssetAnswer;

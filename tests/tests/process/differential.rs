@@ -24,9 +24,10 @@ const LANES: usize = 4;
 const NOT_THERE: &str = "
 ## Not there yet
 
-Using what is not there throws an error that names it, and a key of `wrangler` that needs it stops the deploy: R2, static
-assets, `cloudflare:sockets`, WebAssembly, the Cache API; WebSockets to servers outside; over RPC functions, streams and
-`RpcTarget`; of `nodejs_compat` all but `node:events`, `node:path` and `node:querystring`, its globals too. Calls of one object that overlap may arrive in another order than they were made in.
+Using what is not there throws an error that names it, and a key of `wrangler` that needs it stops the deploy: R2,
+`cloudflare:sockets`, WebAssembly, the Cache API; WebSockets to servers outside; over RPC functions, streams and
+`RpcTarget`; of `nodejs_compat` all but `node:events`, `node:path` and `node:querystring`, its globals too. Calls of one
+object that overlap may arrive in another order than they were made in.
 
 ";
 

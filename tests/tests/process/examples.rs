@@ -409,3 +409,59 @@ async fn a_chat_room_tells_everybody_and_forgets_nothing_that_anybody_has_seen()
     back.say("again").await;
     assert_eq!(told(&mut back).await, line(2, "Ada", "again"));
 }
+
+/// An edit as a page sends it.
+fn edit(base: u32, at: u32, remove: u32, insert: &str) -> String {
+    json!({ "base": base, "at": at, "remove": remove, "insert": insert }).to_string()
+}
+
+/// The document as somebody who opens it now is told it.
+async fn document(browser: &Browser) -> (Socket, Value) {
+    let mut socket = Socket::open_soon(browser.ingress, "/api/notes").await;
+    let told = told(&mut socket).await;
+    (socket, told)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_is_the_same_for_all_who_edit_it_and_its_page_is_a_static_file() {
+    let mut cluster = fleet(2, 1).await;
+    let browser = Browser::of(&cluster);
+    deploy(&cluster, &example("document")).await;
+    let page = browser.until("/", &[], 200).await;
+    assert!(page.text.contains("/editor.js") && page.header("content-type").starts_with("text/html"));
+    let script = browser.get("/editor.js").await;
+    assert_eq!(script.header("content-type"), "text/javascript; charset=utf-8");
+    assert_eq!(browser.get("/index.html").await.status, 307);
+    let named = browser.page(Method::GET, "/notes", &[("sec-fetch-mode", "navigate")], "").await.unwrap();
+    assert_eq!((named.status.as_u16(), named.text), (200, page.text));
+    assert_eq!(browser.get("/api/notes").await.status, 426);
+
+    let (mut ada, empty) = document(&browser).await;
+    assert_eq!(empty, json!({ "type": "document", "text": "", "revision": 0 }));
+    ada.say(&edit(0, 0, 0, "the cat sat")).await;
+    assert_eq!(told(&mut ada).await["revision"], 1);
+    let (mut bob, text) = document(&browser).await;
+    assert_eq!(text["text"], "the cat sat");
+
+    // Both edit the first revision at once: one removes a word, the other adds to the end and to the beginning.
+    ada.say(&edit(1, 4, 4, "")).await;
+    assert_eq!(told(&mut bob).await["edit"], json!({ "at": 4, "remove": 4, "insert": "" }));
+    bob.say(&edit(1, 11, 0, " down")).await;
+    bob.say(&edit(1, 0, 3, "The")).await;
+    for revision in 3..=4 {
+        assert_eq!(told(&mut bob).await["revision"], revision);
+    }
+    assert_eq!(told(&mut ada).await["isYours"], true);
+    let moved = told(&mut ada).await;
+    assert_eq!(
+        (&moved["edit"], &moved["isYours"]),
+        (&json!({ "at": 7, "remove": 0, "insert": " down" }), &json!(false))
+    );
+    assert_eq!(document(&browser).await.1["text"], "The sat down");
+
+    power_cut(&mut cluster, &["n1", "n2"]).await;
+    let (mut back, text) = document(&browser).await;
+    assert_eq!((&text["text"], &text["revision"]), (&json!("The sat down"), &json!(4)));
+    back.say("nonsense").await;
+    assert_eq!(back.closed().await, Some(1008));
+}

@@ -29,6 +29,7 @@ fn the_files_of_the_folder_are_shipped_but_for_those_that_are_not_to_be() {
         ("public/_headers", "/*\n  X-A: b\n"),
         ("public/_redirects", "/old /new\n"),
         ("public/.git/config", "secret"),
+        ("public/.env.local", "secret"),
         ("public/node_modules/x/index.js", "x"),
     ]);
     std::os::unix::fs::symlink("/etc/passwd", project.path().join("public/link")).unwrap();

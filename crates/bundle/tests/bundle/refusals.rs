@@ -57,7 +57,7 @@ fn a_wrong_configuration_is_told_with_its_place() {
         ),
         ("\"services\": [{\"service\": \"a\"}]", "`services.binding` is missing"),
         ("\"assets\": {}", "`assets.directory` is missing"),
-        ("\"assets\": {\"directory\": \"none\"}", "2:26: `assets.directory`: `none` is not a folder"),
+        ("\"assets\": {\"directory\": \"none\"}", "2:27: `assets.directory`: `none` is not a folder"),
         (
             "\"assets\": {\"directory\": \".\", \"bind\": \"A\"}",
             "unknown key `assets.bind`; did you mean `binding`?",
