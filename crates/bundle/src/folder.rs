@@ -82,7 +82,9 @@ pub(crate) fn read(config: &Config, limits: &Limits) -> Result<Folder, BundleErr
             )));
         }
         if inner.starts_with("-/") {
-            folder.notes.push(format!("`{}` is never reached: paths below `/-/` are Holdfast's own", path.display()));
+            folder
+                .notes
+                .push(format!("`{}` is never reached: paths below `/-/` are Holdfast's own", path.display()));
         }
         let content = hash(path, limits)?;
         found.push(AssetFile { path: format!("/{inner}"), content });
