@@ -157,15 +157,15 @@ fn a_wrong_program_is_told_with_its_line() {
 
 #[test]
 fn a_module_of_node_without_the_flag_says_which_flag() {
-    for specifier in ["os", "node:os"] {
+    for specifier in ["path", "node:path"] {
         let config = r#"{"name":"a","main":"i.js","compatibility_date":"2026-11-01"}"#;
-        let source = format!("import os from '{specifier}';\n{WORKER}");
+        let source = format!("import path from '{specifier}';\n{WORKER}");
         let text = Project::new(&[("i.js", &source), ("wrangler.json", config)]).refusal();
-        assert!(text.starts_with("i.js:1:16: `") && text.contains("add \"nodejs_compat\""), "{text}");
+        assert!(text.starts_with("i.js:1:18: `") && text.contains("add \"nodejs_compat\""), "{text}");
         let flagged = Project::new(&[("i.js", &source)]).bundle();
         let code = flagged.package.manifest().modules[0].content;
         let code = String::from_utf8(flagged.package.bytes(code).to_vec()).unwrap();
-        assert!(code.contains("from \"node:os\""), "{code}");
+        assert!(code.contains("from \"node:path\""), "{code}");
     }
 }
 
