@@ -5,8 +5,8 @@ use crate::ImportFault;
 /// `cloudflare:` modules of the runtime.
 const CLOUDFLARE: &[&str] = &["cloudflare:workers"];
 
-/// Modules of Node that the runtime (`crates/js/src/node.rs`) brings with `nodejs_compat`.
-const NODE: &[&str] = &["events", "path", "path/posix", "querystring"];
+/// Modules of Node that the runtime (`crates/js/src/node.rs`) brings with `nodejs_compat`, without their prefix.
+pub const NODE: &[&str] = &["events", "path", "path/posix", "querystring"];
 
 /// Modules of Node that nothing here brings.
 const NODE_ABSENT: &[&str] = &[
@@ -101,6 +101,12 @@ pub(crate) fn judge(specifier: &str, importer: &str, has_node_compat: bool) -> R
         (false, true, _) | (false, _, true) => Ok(Builtin::Ambiguous),
         (false, false, false) => Ok(Builtin::No),
     }
+}
+
+/// The name of a module of Node that nothing here brings, with its prefix.
+pub(crate) fn absent(specifier: &str) -> Option<String> {
+    let bare = specifier.strip_prefix("node:").unwrap_or(specifier);
+    NODE_ABSENT.contains(&bare).then(|| format!("node:{bare}"))
 }
 
 /// What to say when an ambiguous name is no package of the project.

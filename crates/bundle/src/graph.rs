@@ -171,6 +171,14 @@ pub(crate) fn build(config: &Config, entry: &Spot, limits: &Limits) -> Result<Gr
     Ok(graph)
 }
 
+/// The module of Node that an `import()` names and that is not there: it fails when it is reached, which its module may be ready
+/// for.
+fn left_to_the_run(request: &Request, fault: &ImportFault) -> Option<String> {
+    let is_absent =
+        request.kind == RequestKind::Dynamic && matches!(fault, ImportFault::NoSuchBuiltin { .. });
+    if is_absent { builtin::absent(&request.specifier) } else { None }
+}
+
 fn defines(config: &Config) -> Result<ReplaceGlobalDefinesConfig, BundleError> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     for (key, value) in &config.define {
@@ -214,7 +222,13 @@ impl Builder<'_> {
             let target = match self.target(id, &request, is_require)? {
                 Ok(target) => target,
                 Err(_) if is_tried => Target::Missing,
-                Err(fault) => return Err(BundleError::Import { place: place(self), fault }),
+                Err(fault) => match left_to_the_run(&request, &fault) {
+                    Some(name) => {
+                        self.notes.push(format!("{}: {fault}", place(self)));
+                        Target::Builtin(name)
+                    }
+                    None => return Err(BundleError::Import { place: place(self), fault }),
+                },
             };
             if let (true, Target::Module(target)) = (is_require, &target)
                 && let Body::File { kind: ModuleKind::Wasm, .. } = self.modules[*target].body

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use holdfast_records::Package;
 
+pub use builtin::NODE as NODE_MODULES;
 pub use config::{IGNORED_KEYS, LATER_KEYS, SUPPORTED_KEYS};
 pub use error::{BundleError, ConfigFault, ImportFault};
 pub use limits::Limits;

@@ -23,5 +23,6 @@ pub use effect::{
     SocketMessage, StartError, Turn, TurnEnd,
 };
 pub use isolate::{CRON_CLASS, CRON_OBJECT, Isolate, IsolateKind, Limits, Object, id_from_name, is_id_of};
+pub use node::names as node_modules;
 pub use web::compression::{ContentDecoder, ContentError};
 pub use web::sockets::KeptSockets;

@@ -37,6 +37,11 @@ fn find(name: &str) -> Option<&'static NodeModule> {
     MODULES.iter().find(|module| module.name == name)
 }
 
+/// The names of all of them, with their prefix.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    MODULES.iter().map(|module| module.name)
+}
+
 /// Whether there is a module of this name, which has its prefix.
 pub(crate) fn has(name: &str) -> bool {
     find(name).is_some()

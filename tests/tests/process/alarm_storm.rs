@@ -14,6 +14,7 @@ use holdfast_types::CellName;
 use http::Method;
 use serde_json::Value;
 
+use crate::alarms::CONFIG;
 use crate::support::{SOON, TTL, client, is_in_full};
 use crate::traffic::percentile;
 
@@ -55,12 +56,6 @@ const BELLS: &str = "import { DurableObject } from 'cloudflare:workers';
       if (what === 'delete') return Response.json(await bell.remove());
       return Response.json(await bell.rung());
     } };";
-
-const CONFIG: &str = r#"{
-    "name": "storm", "main": "index.js", "compatibility_date": "2026-11-01",
-    "durable_objects": { "bindings": [{ "name": "BELLS", "class_name": "Bell" }] },
-    "migrations": [{ "tag": "v1", "new_sqlite_classes": ["Bell"] }]
-}"#;
 
 /// How much there is of it.
 struct Size {

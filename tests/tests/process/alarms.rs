@@ -40,7 +40,7 @@ const BELLS: &str = "import { DurableObject } from 'cloudflare:workers';
       return Response.json(await bell.rung());
     } };";
 
-const CONFIG: &str = r#"{
+pub const CONFIG: &str = r#"{
     "name": "bells", "main": "index.js", "compatibility_date": "2026-11-01",
     "durable_objects": { "bindings": [{ "name": "BELLS", "class_name": "Bell" }] },
     "migrations": [{ "tag": "v1", "new_sqlite_classes": ["Bell"] }]

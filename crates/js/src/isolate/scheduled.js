@@ -8,6 +8,9 @@ export default function (native, internals) {
   const ATTEMPTS_MAX = 3;
   // While a handler runs: when to look again, so that the end of its process is noticed by whoever owns the object then.
   const LOOK_MS = 60_000;
+  // While a version is rolled out the object may be owned by a node that still runs the one before: what it knows of expressions
+  // that this version lacks is kept for so long. A node adopts a version within seconds.
+  const ROLLOUT_MS = 60_000;
   // Longest run, as on Cloudflare.
   const RUN_MS_MAX = 15 * 60_000;
 
@@ -58,17 +61,28 @@ export default function (native, internals) {
       this.ctx.storage.kv.put('plans', plans);
     }
 
-    /** What is known of the expressions of this version, and what comes next of those that are new. */
+    /**
+     * What is known of the expressions of this version, and what comes next of those that are new. Those of another have a time since
+     * when they are absent, and are not run.
+     */
     #plan(now) {
       const known = this.#load();
       const plans = {};
-      for (const cron of native.crons) plans[cron] = known[cron] ?? { next: native.next(cron, now), attempts: 0 };
+      for (const cron of native.crons) {
+        const { absent, ...plan } = known[cron] ?? { next: native.next(cron, now), attempts: 0 };
+        plans[cron] = plan;
+      }
+      for (const [cron, plan] of Object.entries(known)) {
+        const { absent = now } = plan;
+        if (plans[cron] === undefined && now - absent < ROLLOUT_MS) plans[cron] = { ...plan, absent };
+      }
       this.#save(plans);
       return plans;
     }
 
     #arm(plans, now) {
-      const times = Object.entries(plans).map(([cron, { next }]) => (this.#running.has(cron) ? now + LOOK_MS : next));
+      const own = Object.entries(plans).filter(([, plan]) => plan.absent === undefined);
+      const times = own.map(([cron, { next }]) => (this.#running.has(cron) ? now + LOOK_MS : next));
       const next = times.filter(time => time !== null).reduce((a, b) => Math.min(a, b), Infinity);
       if (next === Infinity) this.ctx.storage.deleteAlarm();
       else this.ctx.storage.setAlarm(next);
@@ -86,7 +100,7 @@ export default function (native, internals) {
       const now = native.now();
       const plans = this.#plan(now);
       for (const [cron, plan] of Object.entries(plans)) {
-        if (plan.next === null || plan.next > now || this.#running.has(cron)) continue;
+        if (plan.absent !== undefined || plan.next === null || plan.next > now || this.#running.has(cron)) continue;
         // What came while nothing ran is one occurrence: the last of them. A run that did not end is begun again as it was.
         const time = plan.time ?? native.last(cron, now) ?? plan.next;
         plan.time = time;

@@ -194,6 +194,38 @@ fn a_run_that_is_begun_again_is_of_the_same_occurrence_though_another_has_come()
 }
 
 #[test]
+fn an_occurrence_of_a_new_expression_is_not_lost_to_a_node_that_runs_the_version_before() {
+    let (old, new) = (&["*/30 * * * *"][..], &["*/30 * * * *", "*/10 * * * *"][..]);
+    let look = |crons: &mut Crons| {
+        let event = crons.world.get("http://cron/");
+        assert_eq!(crons.world.text(event), "v1");
+    };
+    let mut crons = Crons::new(new);
+    // A node of the version before has it over the time of the new expression.
+    crons.world.pass(9 * MINUTE + 40_000);
+    crons.ms = 9 * MINUTE + 40_000;
+    crons.restart(SOURCE, old);
+    look(&mut crons);
+    assert_eq!(crons.armed(), Some(30), "what it cannot run it does not wait for");
+    crons.world.pass(40_000);
+    crons.ms += 40_000;
+    crons.restart(SOURCE, new);
+    look(&mut crons);
+    assert_eq!(crons.armed(), Some(10));
+    crons.fire(11);
+    assert_eq!(crons.world.log(), ["*/10 * * * * 00:10"]);
+
+    // One that was taken out is forgotten: when it comes back a day later nothing is made up for.
+    crons.restart(SOURCE, old);
+    look(&mut crons);
+    crons.fire(30);
+    assert_eq!(crons.world.log(), ["*/30 * * * * 00:30"]);
+    crons.restart(SOURCE, new);
+    look(&mut crons);
+    assert_eq!(crons.armed(), Some(40));
+}
+
+#[test]
 fn a_run_is_waited_for_fifteen_minutes() {
     let mut crons = Crons::new(&["1 * * * *"]);
     let event = crons.fire(1);
