@@ -137,6 +137,11 @@ impl Cells {
         slots.values().filter_map(gated).collect()
     }
 
+    /// Whether the cell is here, or on its way in or out.
+    pub(crate) fn has_slot(&self, cell: &CellName) -> bool {
+        self.lock().get(cell).is_some_and(|slot| !matches!(slot, Slot::Failed { .. }))
+    }
+
     /// The resident cell, activated first where it is not here. The activation goes on when the caller goes away.
     ///
     /// # Errors

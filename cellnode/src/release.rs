@@ -142,9 +142,8 @@ pub(crate) async fn release_unresident(node: &Arc<Node>, cell: &CellName) -> Res
         Err(error) => return Err(unavailable(error.to_string())),
     };
     let Some((owner, version)) = owner else {
-        let is_leaving = node.cells.gated().iter().any(|resident| resident.cell == *cell);
-        return Err(if is_leaving {
-            unavailable("it is on its way out".into())
+        return Err(if node.cells.has_slot(cell) {
+            unavailable("it is on its way in or out".into())
         } else {
             CallError::NotOwner(None)
         });

@@ -2,9 +2,11 @@
 //! changed since it was judged is left alone.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_bucket::{Bucket, BucketError, Guard, Object};
+use holdfast_core::lease::Now;
 use holdfast_core::waker::{Burial, Burials, LeaseSeen};
 use holdfast_records::{Key, NodeLease, Record};
 use holdfast_rpc::follower::LogName;
@@ -26,15 +28,15 @@ const DELETE_WITHIN_MS: u64 = 1_000;
 pub(crate) async fn bury(
     bucket: &dyn Bucket,
     burials: &mut Burials,
-    leases: &[NodeLease],
-    unsealed: &HashSet<LogName>,
+    (leases, unsealed): (&[NodeLease], &HashSet<LogName>),
+    now: Now,
     clock_skew_max_ms: u64,
 ) -> Result<(usize, usize), BucketError> {
     let seen: Vec<LeaseSeen> = leases.iter().map(seen).collect();
     let is_unrecovered =
         |node: &NodeName, session| unsealed.contains(&LogName { node: node.clone(), session });
     let (mut marked, mut removed) = (0, 0);
-    for burial in burials.observe(&seen, is_unrecovered, clock::now(), clock_skew_max_ms) {
+    for burial in burials.observe(&seen, is_unrecovered, now, clock_skew_max_ms) {
         match burial {
             Burial::Mark(node, write_id) if mark(bucket, &node, write_id).await? => {
                 tracing::info!(%node, "the lease of a node that is long gone has its tombstone");
@@ -94,6 +96,16 @@ async fn remove(bucket: &dyn Bucket, node: &NodeName, write_id: WriteId) -> Resu
     {
         return Ok(false);
     }
-    bucket.delete_many(&[Key::NodeLease(node.clone()).to_string()]).await?;
-    Ok(true)
+    // Not tried again without another look: a node of that name may have come back meanwhile.
+    let key = Key::NodeLease(node.clone()).to_string();
+    let left =
+        Duration::from_millis(DELETE_WITHIN_MS - clock::monotonic().since(looked).min(DELETE_WITHIN_MS));
+    match tokio::time::timeout(left, bucket.delete(&key)).await {
+        Ok(Ok(())) => Ok(true),
+        Ok(Err(error)) => {
+            tracing::warn!(%node, %error, "the lease of a node that is long gone cannot be deleted; it is tried again");
+            Ok(false)
+        }
+        Err(_) => Ok(false),
+    }
 }

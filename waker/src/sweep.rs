@@ -170,7 +170,7 @@ impl Sweep {
             .await;
         // Last: a store that deletes nothing keeps nobody from being recovered.
         delete_debris(&*self.records, bundles, sealed).await?;
-        bury(&*self.leases, burials, &all, &unsealed, self.clock_skew_max_ms).await?;
+        bury(&*self.leases, burials, (&all, &unsealed), clock::now(), self.clock_skew_max_ms).await?;
         Ok(recovered.into_iter().all(|is_recovered| is_recovered))
     }
 

@@ -16,13 +16,14 @@ const PAGE: usize = 1000;
 impl Owners {
     /// Purges a cell whose owner record is missing or cannot be read. `leases` reads the lease of every node, none where one
     /// cannot be read; it answers `None` when the bucket does not. `lets_go` has a session let the cell go, and says whether
-    /// it surely did.
+    /// it surely did. `unsealed` names the sessions whose node logs are not at their ends, or cannot be read.
     pub async fn purge_by_force(
         &self,
         cell: &CellName,
         me: Claimant,
         leases: impl AsyncFn() -> Option<Vec<(NodeName, Option<LeaseView>)>>,
         lets_go: impl AsyncFn(NodeName, SessionId) -> bool,
+        unsealed: impl AsyncFn() -> Option<Vec<(NodeName, SessionId)>>,
     ) -> ForcedPurgeOutcome {
         let (mut purge, mut effect) = ForcedPurge::start(me, random::write_id());
         loop {
@@ -44,6 +45,9 @@ impl Owners {
                         ForcedPurgeEvent::NotLetGo
                     }
                 }
+                ForcedPurgeEffect::ReadLogs => unsealed()
+                    .await
+                    .map_or(ForcedPurgeEvent::ReadFailed, |unsealed| ForcedPurgeEvent::LogsRead { unsealed }),
                 ForcedPurgeEffect::ListHistory => self.list_history(cell).await,
                 ForcedPurgeEffect::WriteOwner { owner, guard } => {
                     ForcedPurgeEvent::Answered(self.write(cell, &owner, guard).await)
@@ -135,7 +139,15 @@ mod tests {
     }
 
     async fn purge(owners: &Owners, cell: &CellName) -> ForcedPurgeOutcome {
-        owners.purge_by_force(cell, me(), async || Some(Vec::new()), async |_, _| true).await
+        owners
+            .purge_by_force(
+                cell,
+                me(),
+                async || Some(Vec::new()),
+                async |_, _| true,
+                async || Some(Vec::new()),
+            )
+            .await
     }
 
     #[tokio::test]
@@ -145,8 +157,9 @@ mod tests {
             if let Some(body) = found {
                 bucket.put(OWN, Bytes::from(body)).await.unwrap();
             }
-            let expected = Epoch::new(3 + FORCED_EPOCH_GAP);
-            assert_eq!(purge(&owners, &cell).await, ForcedPurgeOutcome::Purged(expected), "{found:?}");
+            let outcome = purge(&owners, &cell).await;
+            let ForcedPurgeOutcome::Purged(expected) = outcome else { panic!("{outcome:?} of {found:?}") };
+            assert!(expected >= Epoch::new(3 + FORCED_EPOCH_GAP));
             let (owner, _) = owners.read(&cell).await.unwrap().unwrap();
             assert_eq!((owner.state, owner.floor), (OwnerState::Purged, expected));
             assert_eq!(purge(&owners, &cell).await, ForcedPurgeOutcome::Readable);
@@ -169,7 +182,7 @@ mod tests {
             protocol: me().protocol,
         };
         let leases = async || Some(vec![(NodeName::parse("n").unwrap(), Some(lease.clone()))]);
-        let outcome = owners.purge_by_force(&cell, me(), leases, restored).await;
+        let outcome = owners.purge_by_force(&cell, me(), leases, restored, async || Some(Vec::new())).await;
         assert_eq!(outcome, ForcedPurgeOutcome::Readable);
         assert_eq!(bucket.get(OWN).await.unwrap().unwrap().body, golden);
     }
@@ -188,9 +201,19 @@ mod tests {
             (None, ForcedPurgeFailure::UnreadableLease(node.clone())),
         ] {
             let leases = async || Some(vec![(node.clone(), lease.clone())]);
-            let outcome = owners.purge_by_force(&cell, me(), leases, async |_, _| false).await;
+            let none = async || Some(Vec::new());
+            let outcome = owners.purge_by_force(&cell, me(), leases, async |_, _| false, none).await;
             assert_eq!(outcome, ForcedPurgeOutcome::Failed(failure));
             assert!(bucket.get(OWN).await.unwrap().is_none());
         }
+        let session = SessionId::from_bits(1);
+        let unsealed = async || Some(vec![(node.clone(), session)]);
+        let outcome =
+            owners.purge_by_force(&cell, me(), async || Some(Vec::new()), async |_, _| true, unsealed).await;
+        assert_eq!(
+            outcome,
+            ForcedPurgeOutcome::Failed(ForcedPurgeFailure::UnsealedLog(node.clone(), session))
+        );
+        assert!(bucket.get(OWN).await.unwrap().is_none());
     }
 }

@@ -64,15 +64,19 @@ pub struct Reading {
 #[must_use]
 pub fn answer(site: &Site, request: &Parts) -> Answer {
     let asked = asked(&request.uri, &request.headers);
+    let done = |mut response: Response<Bytes>| {
+        site.headers.apply(asked.host, asked.path, response.headers_mut());
+        Answer::Done(response)
+    };
     let (file, status) = match site.meant(asked) {
-        Meant::Nothing => return Answer::Done(bare(StatusCode::NOT_FOUND)),
-        Meant::Moved(status, to) => return Answer::Done(moved(status, &to)),
+        Meant::Nothing => return done(bare(StatusCode::NOT_FOUND)),
+        Meant::Moved(status, to) => return done(moved(status, &to)),
         Meant::File(file, status) => (file, status),
     };
     if !matches!(request.method, Method::GET | Method::HEAD) {
         let mut response = bare(StatusCode::METHOD_NOT_ALLOWED);
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return Answer::Done(response);
+        return done(response);
     }
     let mut headers = fields(file);
     let is_known = status == StatusCode::OK && is_known(&request.headers, &headers[ETAG]);
@@ -83,7 +87,11 @@ pub fn answer(site: &Site, request: &Parts) -> Answer {
         *response.headers_mut() = headers;
         return Answer::Done(response);
     }
-    let range = request.headers.get(RANGE).filter(|_| status == StatusCode::OK).cloned();
+    let range = request
+        .headers
+        .get(RANGE)
+        .filter(|_| status == StatusCode::OK && request.method == Method::GET)
+        .cloned();
     Answer::Read(Reading {
         file: file.clone(),
         status,
@@ -266,11 +274,12 @@ mod tests {
 
     #[test]
     fn what_is_no_file_says_so() {
-        let files = files("");
+        let files = files("/*\n  X-All: yes");
         let none = ask(&files, Method::GET, "/none", &[]);
         assert_eq!((none.status().as_u16(), &none.body()[..]), (404, &b"none"[..]));
         let moved = ask(&files, Method::GET, "/old?q", &[]);
         assert_eq!((moved.status().as_u16(), moved.headers()[LOCATION].to_str().unwrap()), (301, "/new?q"));
+        assert_eq!(moved.headers()["x-all"], "yes", "`_headers` is for every answer");
         let post = ask(&files, Method::POST, "/a.js", &[]);
         assert_eq!((post.status().as_u16(), post.headers()[ALLOW].to_str().unwrap()), (405, "GET, HEAD"));
         let head = ask(&files, Method::HEAD, "/a.js", &[]);

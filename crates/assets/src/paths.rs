@@ -76,7 +76,11 @@ impl Pages<'_> {
         }
         let there = |path: String| Some(path).filter(|path| self.is_there(path));
         if is_page(path) {
-            return there(path.to_owned());
+            let other = match path.strip_suffix("/index.html") {
+                Some(folder) => format!("{folder}.html"),
+                None => format!("{}/index.html", path.trim_end_matches(".html")),
+            };
+            return there(path.to_owned()).or_else(|| there(other));
         }
         if let Some(folder) = path.strip_suffix("/index") {
             let index = there(format!("{folder}/index.html"));
@@ -171,12 +175,12 @@ mod tests {
                 ("/file.html", "-> /file"),
                 ("/file/", "-> /file"),
                 ("/file/index", "-> /file"),
-                ("/file/index.html", "-"),
+                ("/file/index.html", "-> /file"),
                 ("/folder", "-> /folder/"),
                 ("/folder/", "/folder/index.html"),
                 ("/folder/index", "-> /folder/"),
                 ("/folder/index.html", "-> /folder/"),
-                ("/folder.html", "-"),
+                ("/folder.html", "-> /folder/"),
                 ("/both", "/both.html"),
                 ("/both/", "/both/index.html"),
                 ("/a.txt", "/a.txt"),

@@ -1,5 +1,8 @@
 //! The files `_headers` and `_redirects`, as on Cloudflare.
 
+use std::collections::HashMap;
+
+use http::header::{CONNECTION, CONTENT_LENGTH, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::pattern::{Matched, Pattern};
@@ -11,6 +14,9 @@ const STATIC_MAX: usize = 2_000;
 const DYNAMIC_MAX: usize = 100;
 /// Longest line, in bytes.
 const LINE_LEN_MAX: usize = 2_000;
+
+/// Fields that are the server's own.
+const FRAMING: [HeaderName; 6] = [CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION, UPGRADE, TRAILER, TE];
 
 /// A line that says nothing that can be done. Disposition: reject.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -117,6 +123,11 @@ fn change(line: &str) -> Result<HeaderChange, String> {
         return Err(format!("`{name}` has no value; to remove a field write `! {name}`"));
     }
     HeaderValue::from_str(value).map_err(|_| format!("the value of `{name}` cannot stand in a field"))?;
+    if FRAMING.contains(&name) {
+        return Err(format!(
+            "`{name}` is not for `_headers`: it says how long an answer is, or belongs to one connection"
+        ));
+    }
     Ok(HeaderChange::Add(name, value.to_owned()))
 }
 
@@ -136,6 +147,8 @@ pub(crate) enum Redirected {
 #[derive(Debug)]
 struct Redirect {
     from: Pattern,
+    /// As it was written.
+    path: String,
     to: String,
     /// None: the answer is that of another path.
     status: Option<StatusCode>,
@@ -144,7 +157,9 @@ struct Redirect {
 /// The file `_redirects`: paths that lead elsewhere.
 #[derive(Debug, Default)]
 pub struct Redirects {
-    exact: Vec<Redirect>,
+    /// Those of one path that stand before the first with a placeholder, by that path.
+    exact: HashMap<String, Redirect>,
+    /// The others, in order.
     others: Vec<Redirect>,
 }
 
@@ -157,29 +172,34 @@ impl Redirects {
         let mut redirects = Self::default();
         for (number, line) in lines(text) {
             let redirect = redirect(line).map_err(|problem| fault(number, problem))?;
-            let (list, max) = if redirect.from.is_exact() {
-                (&mut redirects.exact, STATIC_MAX)
+            let is_exact = redirect.from.is_exact() && redirects.others.is_empty();
+            let (len, max) = if is_exact {
+                (redirects.exact.len(), STATIC_MAX)
             } else {
-                (&mut redirects.others, DYNAMIC_MAX)
+                (redirects.others.len(), DYNAMIC_MAX)
             };
-            if list.len() == max {
+            if len == max {
                 return Err(fault(
                     number,
                     format!("is one more than the {max} rules of its kind that there may be"),
                 ));
             }
-            list.push(redirect);
+            if is_exact {
+                redirects.exact.entry(redirect.path.clone()).or_insert(redirect);
+            } else {
+                redirects.others.push(redirect);
+            }
         }
         Ok(redirects)
     }
 
-    /// Where a path leads. The first rule counts, those without placeholders before the others.
+    /// Where a path leads. The first rule counts.
     pub(crate) fn of(&self, host: &str, path: &str, query: Option<&str>) -> Option<Redirected> {
-        let rules = self.exact.iter().chain(&self.others);
+        let rules = self.exact.get(path).into_iter().chain(&self.others);
         let (rule, matched) = rules
             .filter_map(|rule| Some((rule, rule.from.matched(host, path)?)))
             .find(|(rule, matched)| !rule.is_to(matched, path))?;
-        let to = matched.fill(&rule.to);
+        let to = on_this_host(matched.fill(&rule.to));
         let Some(status) = rule.status else { return Some(Redirected::As(to)) };
         let to = match query {
             // A target's own query counts.
@@ -223,7 +243,16 @@ fn redirect(line: &str) -> Result<Redirect, String> {
         return Err(format!("`{to}` is neither a path nor an address"));
     }
     HeaderValue::from_str(to).map_err(|_| format!("`{to}` cannot stand in a field: percent-encode it"))?;
-    Ok(Redirect { from: pattern, to: to.to_owned(), status })
+    Ok(Redirect { from: pattern, path: from.to_owned(), to: to.to_owned(), status })
+}
+
+/// What begins with `/` stays on this host, whatever a placeholder stood for: `//` and `/\\` name another one.
+fn on_this_host(to: String) -> String {
+    if !to.starts_with('/') {
+        return to;
+    }
+    let rest = to.trim_start_matches(['/', '\\']);
+    format!("/{rest}")
 }
 
 #[cfg(test)]
@@ -270,6 +299,7 @@ https://x.example.com/*
             ("/a\n  b c: d", 2, "`b c` is no name"),
             ("/a\n  x:", 2, "`x` has no value"),
             ("/*/*", 1, "more than one"),
+            ("/a\n  Content-Length: 3", 2, "`content-length` is not for `_headers`"),
             (&"/a\n".repeat(101), 101, "the 100 rules"),
         ] {
             let error = Headers::parse(text).unwrap_err();
@@ -294,12 +324,26 @@ https://x.example.com/*
         assert_eq!(to("/a", None), moved(302, "/b"));
         assert_eq!(to("/a", Some("x=1")), moved(302, "/b?x=1"));
         assert_eq!(to("/blog/y", None), moved(301, "https://blog.example.com/y"));
-        assert_eq!(to("/blog/x", None), moved(302, "/x"), "those without placeholders come first");
+        assert_eq!(to("/blog/x", None), moved(301, "https://blog.example.com/x"), "the first one counts");
         assert_eq!(to("/app/any/path", Some("x")), Some(Redirected::As("/app/index".into())));
         assert_eq!(to("/loop/a", None), None);
         assert_eq!(to("/f", Some("x")), moved(308, "/g?x#there"));
         assert_eq!(to("/q", Some("x")), moved(303, "/r?own=1"));
         assert_eq!(to("/other", None), None);
+    }
+
+    #[test]
+    fn no_path_leads_to_a_host_that_the_rule_does_not_name() {
+        let redirects = Redirects::parse("/en/* /:splat 301\n/as/* /:splat 200").unwrap();
+        let to = |path| redirects.of("h", path, None);
+        for path in ["/en//evil.example", "/en/\\evil.example", "/en///\\/evil.example"] {
+            assert_eq!(
+                to(path),
+                Some(Redirected::To(StatusCode::MOVED_PERMANENTLY, "/evil.example".into())),
+                "{path}"
+            );
+        }
+        assert_eq!(to("/as//a"), Some(Redirected::As("/a".into())));
     }
 
     #[test]

@@ -7,6 +7,9 @@ use crate::paths::{self, Files, Found};
 use crate::pattern::Glob;
 use crate::rules::{Headers, Redirected, Redirects};
 
+/// Ways to write the path of a page, one leading to the next.
+const MOVES_MAX: usize = 3;
+
 /// One version's static files.
 #[derive(Debug, Default)]
 pub struct Site {
@@ -89,7 +92,10 @@ impl Site {
             return true;
         }
         let has_page = self.not_found_handling != NotFoundHandling::None;
-        let takes_page = self.takes_navigation && asked.is_navigation && has_page;
+        // A list says what is the Worker's: the rest is the files', whoever asks.
+        let takes_page = has_page
+            && (!self.worker_first.is_empty() || (self.takes_navigation && asked.is_navigation))
+            && self.instead(asked.path) != Meant::Nothing;
         !takes_page && self.look(asked) == Meant::Nothing
     }
 
@@ -103,11 +109,12 @@ impl Site {
 
     /// What is there.
     fn look(&self, asked: Asked<'_>) -> Meant<'_> {
-        let path = match self.redirects.of(asked.host, asked.path, asked.query) {
+        let path = asked.path;
+        match self.redirects.of(asked.host, path, asked.query) {
             Some(Redirected::To(status, to)) => return Meant::Moved(status, to),
-            Some(Redirected::As(to)) => to,
-            None => asked.path.to_owned(),
-        };
+            Some(Redirected::As(to)) => return self.instead_of(&to),
+            None => {}
+        }
         let moved = |to: &str| {
             let to = paths::encode(to);
             // What begins with two slashes would lead to another host.
@@ -115,7 +122,7 @@ impl Site {
             let query = asked.query.map(|query| format!("?{query}")).unwrap_or_default();
             Meant::Moved(StatusCode::TEMPORARY_REDIRECT, format!("{to}{query}"))
         };
-        let Some(decoded) = paths::decode(&path) else { return Meant::Nothing };
+        let Some(decoded) = paths::decode(path) else { return Meant::Nothing };
         match paths::find(&self.files, self.html_handling, &decoded) {
             Found::Nothing => Meant::Nothing,
             Found::Moved(to) => moved(&to),
@@ -124,11 +131,28 @@ impl Site {
         }
     }
 
+    /// The file of another path, in whichever way that is written: the client stays where it is.
+    fn instead_of(&self, to: &str) -> Meant<'_> {
+        let path = to.split(['?', '#']).next().unwrap_or_default();
+        let Some(mut path) = paths::decode(path) else { return Meant::Nothing };
+        for _ in 0..MOVES_MAX {
+            match paths::find(&self.files, self.html_handling, &path) {
+                Found::File(file) => return Meant::File(&self.files[&file], StatusCode::OK),
+                Found::Moved(to) => path = to,
+                Found::Nothing => return Meant::Nothing,
+            }
+        }
+        Meant::Nothing
+    }
+
     fn instead(&self, path: &str) -> Meant<'_> {
         let file = |path: Option<String>| path.and_then(|path| self.files.get(&path));
         let (found, status) = match self.not_found_handling {
             NotFoundHandling::None => return Meant::Nothing,
-            NotFoundHandling::Page => (file(paths::not_found_page(&self.files, path)), StatusCode::NOT_FOUND),
+            NotFoundHandling::Page => {
+                let path = paths::decode(path).unwrap_or_default();
+                (file(paths::not_found_page(&self.files, &path)), StatusCode::NOT_FOUND)
+            }
             NotFoundHandling::SinglePageApplication => (self.files.get("/index.html"), StatusCode::OK),
         };
         found.map_or(Meant::Nothing, |file| Meant::File(file, status))
@@ -176,7 +200,7 @@ mod tests {
     fn a_path_is_written_as_its_file_is_named() {
         let site = site(
             &assets(&["/a b.txt", "/x/index.html", "//evil/index.html"]),
-            "/old /a%20b.txt\n/as/* /x/ 200",
+            "/old /a%20b.txt\n/as/* /x/ 200\n/app/* /x/index.html?q 200",
         );
         for (path, wanted) in [
             ("/a%20b.txt", "200 /a b.txt"),
@@ -184,6 +208,7 @@ mod tests {
             ("/x?q=1", "307 -> /x/?q=1"),
             ("/old", "302 -> /a%20b.txt"),
             ("/as/any", "200 /x/index.html"),
+            ("/app/any", "200 /x/index.html"),
             ("/%FF", "404"),
             ("//evil", "307 -> /evil/"),
         ] {
@@ -219,6 +244,13 @@ mod tests {
         let first = site(&first, "");
         assert!(!first.leaves(asked("/api/doc.html")) && first.leaves(asked("/api/x")));
         assert!(!first.leaves(asked("/")));
+        assert!(first.leaves(asked("/other")), "there is no page for it");
+        let listed = Assets { run_worker_first: vec!["/api/*".into()], ..app.clone() };
+        assert!(!site(&listed, "").leaves(asked("/other")), "what a list leaves out is the files'");
+        let pageless = Assets { files: vec![], ..app.clone() };
+        assert!(site(&pageless, "").leaves(navigation("/other")), "the Worker makes the page");
+        let all = site(&files, "/* /index.html 200");
+        assert_eq!(shown(all.meant(asked("/any/path"))), "200 /index.html");
         let always = site(&Assets { run_worker_first: vec!["/*".into()], ..files.clone() }, "");
         assert!(always.leaves(asked("/")));
         let alone = site(&Assets { is_alone: true, ..files }, "");

@@ -9,6 +9,7 @@ use holdfast_assets::{Headers, Redirects};
 use holdfast_records::{AssetFile, Assets, BlobEntry, Blobs, Sha256};
 use holdfast_types::ContentHash;
 use ignore::WalkBuilder;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::config::{AssetsUse, Config};
 use crate::place::Place;
@@ -18,6 +19,8 @@ use crate::{BundleError, Limits};
 const IGNORE_FILE: &str = ".assetsignore";
 const HEADERS_FILE: &str = "_headers";
 const REDIRECTS_FILE: &str = "_redirects";
+/// What adapters of frameworks call the Worker that they build.
+const WORKER: &str = "_worker.js";
 /// Never shipped, wherever they lie.
 const NEVER: [&str; 5] = [".git", "node_modules", ".DS_Store", ".holdfast", ".wrangler"];
 /// Nor what begins like this: secrets of a machine.
@@ -53,10 +56,15 @@ pub(crate) fn read(config: &Config, limits: &Limits) -> Result<Folder, BundleErr
     let mut found: Vec<AssetFile> = Vec::new();
     let rules = [HEADERS_FILE, REDIRECTS_FILE, IGNORE_FILE];
     let mut walk = WalkBuilder::new(&root);
-    walk.standard_filters(false).hidden(false).add_custom_ignore_filename(IGNORE_FILE);
-    walk.filter_entry(|entry| {
+    walk.standard_filters(false).hidden(false);
+    let ignored = ignored(&root)?;
+    walk.filter_entry(move |entry| {
         let name = entry.file_name().to_string_lossy();
-        !NEVER.iter().any(|never| name == *never) && !NEVER_BEGINS.iter().any(|never| name.starts_with(never))
+        let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
+        let is_never = NEVER.iter().any(|never| name == *never)
+            || NEVER_BEGINS.iter().any(|never| name.starts_with(never));
+        // The folder itself is what was asked for, whatever it is called.
+        entry.depth() == 0 || !(is_never || ignored.matched(entry.path(), is_dir).is_ignore())
     });
     walk.sort_by_file_name(Ord::cmp);
     for entry in walk.build() {
@@ -75,9 +83,9 @@ pub(crate) fn read(config: &Config, limits: &Limits) -> Result<Folder, BundleErr
         let Some(inner) = inner.to_str() else {
             return Err(BundleError::Folder(format!("the name of `{}` is not UTF-8", path.display())));
         };
-        if inner == "_worker.js" {
+        if inner == WORKER || inner.starts_with(&format!("{WORKER}/")) {
             return Err(BundleError::Folder(format!(
-                "`{}` would be shipped as a static file: write `_worker.js` into `{IGNORE_FILE}`, or name it as `main`",
+                "`{}` is code of a Worker, and everybody could read it: write `{WORKER}` into `{IGNORE_FILE}`",
                 path.display()
             )));
         }
@@ -99,6 +107,20 @@ pub(crate) fn read(config: &Config, limits: &Limits) -> Result<Folder, BundleErr
     let redirects = rules_file(&root, REDIRECTS_FILE, &mut folder, |text| Redirects::parse(text).err())?;
     folder.assets = Some(described(config, wanted, found, (headers, redirects)));
     Ok(folder)
+}
+
+/// What `.assetsignore` says.
+fn ignored(root: &Path) -> Result<Gitignore, BundleError> {
+    let path = root.join(IGNORE_FILE);
+    let wrong = |error: ignore::Error| BundleError::Folder(format!("`{}`: {error}", path.display()));
+    let mut builder = GitignoreBuilder::new(root);
+    builder.case_insensitive(true).map_err(wrong)?;
+    if path.is_file()
+        && let Some(error) = builder.add(&path)
+    {
+        return Err(wrong(error));
+    }
+    builder.build().map_err(wrong)
 }
 
 fn described(

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::stream;
 use holdfast_js::{Application, AssetServer, JsError, OutgoingRequest, Redirect};
 use holdfast_rpc::{Body, whole_body};
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, RANGE};
 use http::{HeaderValue, Request, Response, request};
-use http_body::Body as _;
-use http_body_util::BodyExt as _;
+use http_body::{Body as _, Frame};
+use http_body_util::{BodyExt as _, StreamBody};
 use url::Url;
 
 use crate::body::{Patient, Upload};
@@ -33,6 +34,18 @@ pub enum FetchFrom {
     Server,
     /// The application's static files.
     Assets(Arc<dyn AssetServer>),
+}
+
+/// Bytes of a static file that an isolate takes in at a time: a large one is not copied into its memory as a whole.
+const PIECE_LEN: usize = 64 << 10;
+
+fn in_pieces(bytes: Bytes) -> Body {
+    if bytes.len() <= PIECE_LEN {
+        return whole_body(bytes);
+    }
+    let starts = (0..bytes.len()).step_by(PIECE_LEN);
+    let pieces = starts.map(move |start| bytes.slice(start..bytes.len().min(start + PIECE_LEN)));
+    StreamBody::new(stream::iter(pieces.map(|piece| Ok(Frame::data(piece))))).boxed_unsync()
 }
 
 impl FetchFrom {
@@ -62,7 +75,7 @@ impl Outbound {
     ) -> Result<Fetched, JsError> {
         let FetchFrom::Assets(assets) = from else { return self.fetch(request, redirect).await };
         let url = request.uri().to_string();
-        let response = assets.answer(request.map(drop)).await.map(whole_body);
+        let response = assets.answer(request.map(drop)).await.map(in_pieces);
         Ok(Fetched { response, url, redirected: false })
     }
 

@@ -1,5 +1,7 @@
 // The page of a document: sends what is typed, one edit at a time, and puts in what others type.
 
+import { apply, difference, over } from './edit.js';
+
 const name = location.pathname.slice(1) || 'notes';
 const area = document.getElementById('text');
 const state = document.getElementById('state');
@@ -7,19 +9,8 @@ document.getElementById('name').textContent = name;
 
 let shared; // the document as all have it, and its revision
 let revision = 0;
-let sent = null; // the edit that is under way
+let sent = null; // the edit that is under way, as it is after what was heard since
 let socket;
-
-/** What makes `to` out of `from`, between their common beginning and end. */
-function difference(from, to) {
-  let at = 0;
-  while (at < from.length && at < to.length && from[at] === to[at]) at++;
-  let tail = 0;
-  while (tail < from.length - at && tail < to.length - at && from.at(-1 - tail) === to.at(-1 - tail)) tail++;
-  return { at, remove: from.length - at - tail, insert: to.slice(at, to.length - tail) };
-}
-
-const apply = (text, { at, remove, insert }) => text.slice(0, at) + insert + text.slice(at + remove);
 
 /** Sends what was typed since, unless an edit is under way. */
 function send() {
@@ -28,14 +19,20 @@ function send() {
   socket.send(JSON.stringify({ base: revision, ...sent }));
 }
 
-/** Puts somebody else's edit into the text that is typed in, with the cursor where it was. */
+/** The document with the edit that is under way: what is typed after it is the rest. */
+const withSent = () => (sent === null ? shared : apply(shared, sent));
+
+/** Puts somebody else's edit under what was typed here, with the cursor where it was. */
 function show(edit) {
-  const own = difference(shared, area.value);
+  const before = withSent();
+  const rest = difference(before, area.value);
+  shared = apply(shared, edit);
+  if (sent !== null) sent = over(sent, edit);
+  const after = withSent();
+  const came = difference(before, after);
   const { selectionStart: start, selectionEnd: end } = area;
-  const shift = edit.insert.length - edit.remove;
-  const moved = edit.at + edit.remove <= own.at ? own.at + shift : own.at;
-  area.value = apply(apply(shared, edit), { ...own, at: moved });
-  const place = (at) => (edit.at < at ? Math.max(edit.at, at + shift) : at);
+  const place = (at) => over({ at, remove: 0, insert: '' }, came).at;
+  area.value = apply(after, over(rest, came));
   area.setSelectionRange(place(start), place(end));
 }
 
@@ -48,10 +45,13 @@ function hear(said) {
     area.disabled = false;
     return;
   }
-  if (!said.isYours) show(said.edit);
-  shared = apply(shared, said.edit);
   revision = said.revision;
-  if (said.isYours) sent = null;
+  if (said.isYours) {
+    shared = apply(shared, said.edit);
+    sent = null;
+  } else {
+    show(said.edit);
+  }
   send();
 }
 

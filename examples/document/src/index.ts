@@ -2,10 +2,17 @@
 // each over those that its writer had not seen yet.
 
 import { DurableObject } from "cloudflare:workers";
-import { type Edit, apply, over } from "./edit";
+import { apply, over } from "../public/edit.js";
 
 interface Env {
   DOCUMENTS: DurableObjectNamespace<Document>;
+}
+
+/** Of a text: at a place, so many characters go and others come. */
+interface Edit {
+  at: number;
+  remove: number;
+  insert: string;
 }
 
 /** Characters of a document. */
@@ -41,7 +48,7 @@ export class Document extends DurableObject<Env> {
       // Its writer has slept for too long; it begins again with the document as it is.
       return socket.send(JSON.stringify({ type: "document", text, revision }));
     }
-    const edit = edits.reduce((edit, { edit: earlier }) => over(edit, JSON.parse(earlier)), sent.edit);
+    const edit: Edit = edits.reduce((edit, { edit: earlier }) => over(edit, JSON.parse(earlier)), sent.edit);
     const edited = apply(text, edit);
     if (edited.length > LENGTH_MAX) return socket.close(1009, `a document has at most ${LENGTH_MAX} characters`);
     const sql = this.ctx.storage.sql;

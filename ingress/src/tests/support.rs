@@ -285,6 +285,9 @@ impl Client {
 
     /// Reads a body; `None` when it breaks off.
     pub(super) async fn body(&mut self, answer: &Answer) -> Option<String> {
+        if answer.status == 304 {
+            return Some(String::new());
+        }
         if let Some(len) = answer.header("content-length") {
             return self.take(len.parse().unwrap()).await;
         }

@@ -124,7 +124,7 @@ async fn a_killed_node_is_taken_over_by_the_other_release_with_all_that_it_ackno
         cluster.use_release("n2", second);
         cluster.start_node("n2").await.unwrap();
         wait_ensemble(&cluster, "n2", &["f1", "f2"]).await;
-        set_alarm(&cluster, &db, "alarm of the first", 1_500).await;
+        set_alarm(&cluster, &db, "alarm of the first", 5_000).await;
         cluster.kill("n1").unwrap();
         // Nobody asks for the cell: the waker of the first release has the node of the second open it.
         wait::until("another owner", SOON, async || {
@@ -138,7 +138,7 @@ async fn a_killed_node_is_taken_over_by_the_other_release_with_all_that_it_ackno
         insert(&client, ingress, &db, "by the second").await.into_result().unwrap();
         cluster.start_node("n1").await.unwrap();
         wait_ensemble(&cluster, "n1", &["f1", "f2"]).await;
-        set_alarm(&cluster, &db, "alarm of the second", 1_500).await;
+        set_alarm(&cluster, &db, "alarm of the second", 5_000).await;
         cluster.kill("n2").unwrap();
         let all = ["by the first", "alarm of the first", "by the second", "alarm of the second"];
         holds(&cluster, &db, &all).await;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use holdfast_bucket::{BucketArgs, Buckets, Version};
 use holdfast_cellnode::{OwnerReadError, Owners, lease_view};
 use holdfast_core::ownership::{ClaimOutcome, Claimant, ForcedPurgeOutcome, Intent, Previous, Protocol};
-use holdfast_records::{Key, cell_prefix, epoch_of};
+use holdfast_records::{Key, NodeLogState, cell_prefix, epoch_of};
 use holdfast_rpc::{Access, CallError, CellCall, CellClient, NodeCallError, PROTOCOL, Peer, whole_body};
 use holdfast_types::{CellName, Epoch, NodeName, SessionId};
 
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::owners;
 use crate::args::open_existing;
-use crate::log::recoveries;
+use crate::log::{FoundLog, read_logs, recoveries};
 use crate::output::{Output, count};
 use crate::peers::{self, CLOCK_SKEW_MAX_MS, FoundLease};
 use crate::progress;
@@ -128,7 +128,7 @@ async fn purge(buckets: &Buckets, cell: &CellName) -> Result<(Epoch, Previous)> 
 /// What is left where the record is of no use.
 const WITHOUT_RECORD: &str = "Without the record nobody knows which session owns the cell or which epoch is the last. Put \
     the record back from a copy, or add --force-unreadable: then every node that lives is asked to give the cell up, and the \
-    cell is deleted once none has it";
+    cell is deleted once none has it and the logs of all other sessions are at their ends";
 
 /// Claims a cell without a record to claim it by.
 async fn force(buckets: &Buckets, cell: &CellName, found: &str) -> Result<(Epoch, Previous)> {
@@ -143,7 +143,14 @@ async fn force(buckets: &Buckets, cell: &CellName, found: &str) -> Result<(Epoch
         spinner.set_message(format!("{found}; asking `{node}` to give `{cell}` up"));
         lets_go(buckets, cell, (node, session)).await
     };
-    match owners(buckets).purge_by_force(cell, operator()?, leases, lets_go).await {
+    let unsealed = async || {
+        let logs = read_logs(buckets).await.ok()?;
+        let is_sealed =
+            |log: &FoundLog| log.record.as_ref().is_ok_and(|record| record.state == NodeLogState::Sealed);
+        let open = logs.into_iter().filter(|log| !is_sealed(log));
+        Some(open.map(|FoundLog { log, .. }| (log.node, log.session)).collect())
+    };
+    match owners(buckets).purge_by_force(cell, operator()?, leases, lets_go, unsealed).await {
         ForcedPurgeOutcome::Purged(epoch) => Ok((epoch, Previous::Absent)),
         ForcedPurgeOutcome::Readable => purge(buckets, cell).await,
         ForcedPurgeOutcome::NothingToPurge => Err(nothing(buckets, cell).await),

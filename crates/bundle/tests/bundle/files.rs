@@ -25,7 +25,7 @@ fn the_files_of_the_folder_are_shipped_but_for_those_that_are_not_to_be() {
         ("public/.well-known/x", "x"),
         ("public/drafts/new.html", "draft"),
         ("public/a.map", "{}"),
-        ("public/.assetsignore", "drafts/\n*.map\n"),
+        ("public/.assetsignore", "Drafts/\n*.map\n"),
         ("public/_headers", "/*\n  X-A: b\n"),
         ("public/_redirects", "/old /new\n"),
         ("public/.git/config", "secret"),
@@ -77,11 +77,12 @@ fn what_cannot_be_shipped_is_named() {
     assert!(text.contains("_headers:3:1: `nothing` is no field"), "{text}");
     let text = with(&[("public/_redirects", "/a\n")]).refusal();
     assert!(text.contains("_redirects:1:1: `/a` is no redirect"), "{text}");
-    let text = with(&[("public/_worker.js", "")]).refusal();
-    assert!(
-        text.contains("would be shipped as a static file: write `_worker.js` into `.assetsignore`"),
-        "{text}"
-    );
+    let text = with(&[("public/.assetsignore", "a[\n")]).refusal();
+    assert!(text.contains(".assetsignore") && text.contains("a["), "{text}");
+    for worker in ["public/_worker.js", "public/_worker.js/index.js"] {
+        let text = with(&[(worker, "")]).refusal();
+        assert!(text.contains("write `_worker.js` into `.assetsignore`"), "{text}");
+    }
     let project = with(&[("public/large", "123456"), ("public/small", "1")]);
     let limits =
         |limits| bundle(project.path(), &Options { limits, ..Options::default() }).unwrap_err().to_string();

@@ -59,8 +59,8 @@ fn a_wrong_configuration_is_told_with_its_place() {
         ("\"assets\": {}", "`assets.directory` is missing"),
         ("\"assets\": {\"directory\": \"none\"}", "2:27: `assets.directory`: `none` is not a folder"),
         (
-            "\"assets\": {\"directory\": \".\", \"bind\": \"A\"}",
-            "unknown key `assets.bind`; did you mean `binding`?",
+            "\"assets\": {\"directory\": \".\", \"bindings\": \"A\"}",
+            "unknown key `assets.bindings`; did you mean `binding`?",
         ),
         (
             "\"assets\": {\"directory\": \".\", \"html_handling\": \"auto\"}",

@@ -1,7 +1,9 @@
 //! A purge of a cell whose owner record is missing or cannot be read, by an operator's word. Such a record names no session, so
 //! every session that lives is asked to let the cell go, and nobody can claim the cell meanwhile: a claim needs a record that
-//! it can read, or that there is no history. Only then is the record written, under the very version that was found, at an
-//! epoch far above any that the history shows. Keeps INV-OWN-1 and INV-OWN-2: what a late uploader brings is below the floor.
+//! it can read, or that there is no history. A session that was not asked may go on by its followers, whatever its lease says
+//! and whoever's clock is wrong: so every other log must be at its end, too. Only then is the record written, under the very
+//! version that was found, at an epoch far above any that the history shows. Keeps INV-OWN-1 and INV-OWN-2: what a late
+//! uploader brings is below the floor.
 
 use alloc::vec::Vec;
 
@@ -13,6 +15,9 @@ use crate::store::{Answer, Guard};
 /// How far above the newest epoch that can be seen a forced purge goes. Epochs that were claimed and left nothing in the bucket
 /// are not seen; each takes an activation, and no cell has 2^32 of them in a row that all fail.
 pub const FORCED_EPOCH_GAP: u64 = 1 << 32;
+/// Epochs for each millisecond since 1970: what an earlier forced purge took is below, though nothing of it may be left to be
+/// seen. No cell is activated as often. Below 2^53 until 2039, so that it is the same number in JSON.
+const EPOCHS_PER_MS: u64 = 1 << 12;
 /// Writes that were refused or stayed unknown before giving up.
 const ROUNDS_MAX: usize = 4;
 
@@ -49,6 +54,11 @@ pub enum ForcedPurgeEvent<V> {
     },
     /// The session that was asked does not hold the cell, or not any more.
     LetGo,
+    /// The record of every node log was read.
+    LogsRead {
+        /// Those that are not sealed, or cannot be read.
+        unsealed: Vec<(NodeName, SessionId)>,
+    },
     /// It may still hold it: it refused, or did not answer.
     NotLetGo,
     /// The cell's history was listed.
@@ -78,6 +88,8 @@ pub enum ForcedPurgeEffect<V> {
         /// The session.
         session: SessionId,
     },
+    /// Read the record of every node log.
+    ReadLogs,
     /// List the cell's history.
     ListHistory,
     /// Write the owner record under the guard, and settle an open answer by reading back.
@@ -118,6 +130,12 @@ pub enum ForcedPurgeFailure {
          stop it and delete its lease"
     )]
     UnreadableLease(NodeName),
+    /// Disposition: reject, until it is recovered.
+    #[error(
+        "the log of session {1} of node `{0}` is not at its end, so it may own the cell and acknowledge writes by its \
+         followers. Recover it first: `holdfast log recover {0}`"
+    )]
+    UnsealedLog(NodeName, SessionId),
     /// Disposition: retry.
     #[error("the bucket could not be read")]
     Unreadable,
@@ -140,6 +158,10 @@ pub struct ForcedPurge<V> {
     write_id_first: WriteId,
     attempts: Vec<OwnerView>,
     is_unknown: bool,
+    /// When the leases were read, wall clock.
+    wall: Millis,
+    /// Sessions that do not hold the cell.
+    let_go: Vec<SessionId>,
     step: Step<V>,
 }
 
@@ -150,6 +172,7 @@ enum Step<V> {
     ReadingLeases(Guard<V>),
     /// The first of the list was asked.
     Asking(Guard<V>, Vec<(NodeName, SessionId)>),
+    ReadingLogs(Guard<V>),
     Listing(Guard<V>),
     Writing,
     Finished,
@@ -164,6 +187,8 @@ impl<V: Clone + core::fmt::Debug> ForcedPurge<V> {
             write_id_first: write_id,
             attempts: Vec::new(),
             is_unknown: false,
+            wall: Millis::ZERO,
+            let_go: Vec::new(),
             step: Step::Looking,
         };
         (purge, ForcedPurgeEffect::LookAtOwner)
@@ -181,20 +206,25 @@ impl<V: Clone + core::fmt::Debug> ForcedPurge<V> {
                 self.on_leases(guard, leases, wall_now)
             }
             (Step::Asking(guard, mut asked), ForcedPurgeEvent::LetGo) => {
-                asked.remove(0);
+                let (_, session) = asked.remove(0);
+                self.let_go.push(session);
                 self.ask(guard, asked)
             }
             (Step::Asking(_, asked), ForcedPurgeEvent::NotLetGo) => {
                 let (node, _) = asked.into_iter().next().expect("a session was asked");
                 self.fail(ForcedPurgeFailure::StillHeld(node))
             }
+            (Step::ReadingLogs(guard), ForcedPurgeEvent::LogsRead { unsealed }) => {
+                self.on_logs(guard, unsealed)
+            }
             (Step::Listing(guard), ForcedPurgeEvent::HistorySeen { newest, is_there }) => {
                 self.on_history(guard, newest, is_there)
             }
             (Step::Writing, ForcedPurgeEvent::Answered(answer)) => self.on_answer(answer),
-            (Step::Looking | Step::ReadingLeases(_) | Step::Listing(_), ForcedPurgeEvent::ReadFailed) => {
-                self.give_up(ForcedPurgeFailure::Unreadable)
-            }
+            (
+                Step::Looking | Step::ReadingLeases(_) | Step::ReadingLogs(_) | Step::Listing(_),
+                ForcedPurgeEvent::ReadFailed,
+            ) => self.give_up(ForcedPurgeFailure::Unreadable),
             (step, event) => unreachable!("event {event:?} does not answer step {step:?}"),
         }
     }
@@ -223,6 +253,8 @@ impl<V: Clone + core::fmt::Debug> ForcedPurge<V> {
         leases: Vec<(NodeName, Option<LeaseView>)>,
         wall_now: Millis,
     ) -> ForcedPurgeEffect<V> {
+        self.wall = wall_now;
+        self.let_go.clear();
         let mut live = Vec::new();
         for (node, lease) in leases {
             let Some(lease) = lease else { return self.fail(ForcedPurgeFailure::UnreadableLease(node)) };
@@ -235,11 +267,20 @@ impl<V: Clone + core::fmt::Debug> ForcedPurge<V> {
 
     fn ask(&mut self, guard: Guard<V>, live: Vec<(NodeName, SessionId)>) -> ForcedPurgeEffect<V> {
         let Some((node, session)) = live.first().cloned() else {
-            self.step = Step::Listing(guard);
-            return ForcedPurgeEffect::ListHistory;
+            self.step = Step::ReadingLogs(guard);
+            return ForcedPurgeEffect::ReadLogs;
         };
         self.step = Step::Asking(guard, live);
         ForcedPurgeEffect::AskToLetGo { node, session }
+    }
+
+    fn on_logs(&mut self, guard: Guard<V>, unsealed: Vec<(NodeName, SessionId)>) -> ForcedPurgeEffect<V> {
+        let other = unsealed.into_iter().find(|(_, session)| !self.let_go.contains(session));
+        if let Some((node, session)) = other {
+            return self.fail(ForcedPurgeFailure::UnsealedLog(node, session));
+        }
+        self.step = Step::Listing(guard);
+        ForcedPurgeEffect::ListHistory
     }
 
     fn on_history(&mut self, guard: Guard<V>, newest: Option<Epoch>, is_there: bool) -> ForcedPurgeEffect<V> {
@@ -247,9 +288,9 @@ impl<V: Clone + core::fmt::Debug> ForcedPurge<V> {
             return self.finish(ForcedPurgeOutcome::NothingToPurge);
         }
         let seen = newest.unwrap_or(Epoch::ZERO);
-        let Some(epoch) = seen.get().checked_add(FORCED_EPOCH_GAP).filter(|epoch| *epoch < u64::MAX) else {
-            return self.give_up(ForcedPurgeFailure::EpochExhausted);
-        };
+        let above = seen.get().checked_add(FORCED_EPOCH_GAP).filter(|epoch| *epoch < u64::MAX);
+        let Some(above) = above else { return self.give_up(ForcedPurgeFailure::EpochExhausted) };
+        let epoch = above.max(self.wall.get().saturating_mul(EPOCHS_PER_MS).min(u64::MAX >> 2));
         let attempt = u128::try_from(self.attempts.len()).expect("a length fits 128 bits");
         let owner = OwnerView {
             node: self.me.node.clone(),

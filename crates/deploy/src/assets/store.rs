@@ -1,6 +1,7 @@
 //! Static files out of the bucket, verified. All of their bytes that this process holds, those that slow clients have not
 //! taken yet among them, share one bound.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,6 +14,8 @@ use lru::LruCache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+/// Longest wait for a file, for its room and its turn too.
+const READ_TIMEOUT: Duration = Duration::from_secs(15);
 /// Longest wait for room.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(10);
 /// While there is no room: how often to look for files that nobody takes any more.
@@ -29,6 +32,9 @@ pub enum StoreError {
     /// Other files take all the room, and their clients do not take them. Disposition: retry.
     #[error("the memory for static files is full: their clients are slow")]
     Full,
+    /// The bucket took too long. Disposition: retry.
+    #[error("the bucket did not give the file within {READ_TIMEOUT:?}")]
+    Late,
     /// It is not there, or has other bytes than its name says. Disposition: corrupt; deploy again.
     #[error("blob {0} is missing or damaged: deploy the version again")]
     Damaged(ContentHash),
@@ -40,8 +46,13 @@ pub struct Store {
     /// In KiB.
     room: Arc<Semaphore>,
     room_max: u32,
-    cache: Mutex<LruCache<ContentHash, Bytes>>,
+    cache: Mutex<LruCache<ContentHash, Arc<Roomed>>>,
+    /// Files that are being read: whoever else wants one waits for it.
+    reads: Mutex<HashMap<ContentHash, Arc<Turn>>>,
 }
+
+/// Whose turn it is to read a file.
+type Turn = tokio::sync::Mutex<()>;
 
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,10 +66,17 @@ struct Roomed {
     _room: OwnedSemaphorePermit,
 }
 
-impl AsRef<[u8]> for Roomed {
+/// A part in them.
+struct Share(Arc<Roomed>);
+
+impl AsRef<[u8]> for Share {
     fn as_ref(&self) -> &[u8] {
-        &self.bytes
+        &self.0.bytes
     }
+}
+
+fn shared(roomed: &Arc<Roomed>) -> Bytes {
+    Bytes::from_owner(Share(Arc::clone(roomed)))
 }
 
 impl Store {
@@ -67,7 +85,8 @@ impl Store {
     pub fn new(bucket: Arc<dyn Bucket>, memory: u64) -> Self {
         let room_max = u32::try_from(memory.div_ceil(1024)).unwrap_or(u32::MAX).clamp(1, u32::MAX >> 4);
         let room = Arc::new(Semaphore::new(usize::try_from(room_max).expect("32 bits fit")));
-        Self { bucket, room, room_max, cache: Mutex::new(LruCache::unbounded()) }
+        let cache = Mutex::new(LruCache::unbounded());
+        Self { bucket, room, room_max, cache, reads: Mutex::default() }
     }
 
     /// The bytes of a file.
@@ -75,55 +94,75 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn read(&self, blob: BlobEntry) -> Result<Bytes, StoreError> {
-        if let Some(bytes) = self.cache().get(&blob.sha256) {
-            return Ok(bytes.clone());
+        if let Some(bytes) = self.cached(blob.sha256) {
+            return Ok(bytes);
         }
-        let room = self.make_room(blob.bytes).await?;
-        // Somebody else may have read it meanwhile.
-        if let Some(bytes) = self.cache().get(&blob.sha256) {
-            return Ok(bytes.clone());
-        }
+        let turn = Arc::clone(locked(&self.reads).entry(blob.sha256).or_default());
+        let read = async {
+            let _turn = turn.lock().await;
+            match self.cached(blob.sha256) {
+                Some(bytes) => Ok(bytes),
+                None => self.fetch(blob).await,
+            }
+        };
+        let read = tokio::time::timeout(READ_TIMEOUT, read).await;
+        drop(turn);
+        // The map's own is the last one.
+        locked(&self.reads).retain(|hash, turn| *hash != blob.sha256 || Arc::strong_count(turn) > 1);
+        read.unwrap_or(Err(StoreError::Late))
+    }
+
+    async fn fetch(&self, blob: BlobEntry) -> Result<Bytes, StoreError> {
         let damaged = StoreError::Damaged(blob.sha256);
         let key = Key::Blob(blob.sha256).to_string();
-        // The length first: the manifest bounds what is read into memory, whatever the store holds.
+        // First, because the manifest bounds what is read into memory, whatever the store holds; and because a store that
+        // does not answer is no reason to let go of anything.
         if self.bucket.head(&key).await?.is_none_or(|head| head.len != blob.bytes) {
             return Err(damaged);
         }
+        let room = self.make_room(blob.bytes).await?;
         let Some(object) = self.bucket.get(&key).await? else { return Err(damaged) };
         if sha256(&object.body) != blob.sha256 {
             return Err(damaged);
         }
-        let bytes = Bytes::from_owner(Roomed { bytes: object.body, _room: room });
-        self.cache().put(blob.sha256, bytes.clone());
+        let roomed = Arc::new(Roomed { bytes: object.body, _room: room });
+        let bytes = shared(&roomed);
+        locked(&self.cache).put(blob.sha256, roomed);
         Ok(bytes)
     }
 
-    fn cache(&self) -> MutexGuard<'_, LruCache<ContentHash, Bytes>> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self, hash: ContentHash) -> Option<Bytes> {
+        locked(&self.cache).get(&hash).map(shared)
     }
 
-    /// Lets go of what was not wanted for longest until there is room.
+    /// Lets go of the file that was not wanted for longest, of those that no client is being sent. False: there is none.
+    fn evict(&self) -> bool {
+        let mut cache = locked(&self.cache);
+        let idle = cache.iter().rev().find(|(_, roomed)| Arc::strong_count(roomed) == 1);
+        let Some(hash) = idle.map(|(hash, _)| *hash) else { return false };
+        cache.pop(&hash).is_some()
+    }
+
     async fn make_room(&self, bytes: u64) -> Result<OwnedSemaphorePermit, StoreError> {
         let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX).clamp(KIB_MIN, self.room_max);
+        let deadline = Instant::now() + ROOM_TIMEOUT;
         loop {
             if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(kib) {
                 return Ok(room);
             }
-            if self.cache().pop_lru().is_none() {
-                break;
+            if self.evict() {
+                continue;
             }
-        }
-        let deadline = Instant::now() + ROOM_TIMEOUT;
-        while Instant::now() < deadline {
-            let wait = Arc::clone(&self.room).acquire_many_owned(kib);
-            if let Ok(room) = tokio::time::timeout(ROOM_CHECK, wait).await {
-                return Ok(room.expect("it is never closed"));
+            if Instant::now() >= deadline {
+                return Err(StoreError::Full);
             }
-            // What has been read meanwhile is kept for others, too.
-            self.cache().pop_lru();
+            tokio::time::sleep(ROOM_CHECK).await;
         }
-        Err(StoreError::Full)
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -164,6 +203,40 @@ mod tests {
         assert!(matches!(store.read(entries[1]).await, Err(StoreError::Full)));
         drop(taken_slowly);
         assert_eq!(store.read(entries[1]).await.unwrap(), second);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_is_being_sent_stays_and_is_given_to_others() {
+        let (first, second) = (vec![1; 3 << 10], vec![2; 3 << 10]);
+        let (store, bucket, entries) = store(4, &[&first, &second]).await;
+        let sent = store.read(entries[0]).await.unwrap();
+        assert!(matches!(store.read(entries[1]).await, Err(StoreError::Full)));
+        bucket.delete(&Key::Blob(entries[0].sha256).to_string()).await.unwrap();
+        assert_eq!(store.read(entries[0]).await.unwrap(), sent, "nothing was gained by letting go of it");
+        assert!(locked(&store.reads).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bucket_that_does_not_answer_costs_no_file_that_is_here() {
+        let first = vec![1; 3 << 10];
+        let (store, bucket, entries) = store(4, &[&first]).await;
+        assert_eq!(store.read(entries[0]).await.unwrap(), first);
+        let absent = BlobEntry { bytes: 4 << 10, ..Blobs::default().add("absent") };
+        assert!(matches!(store.read(absent).await, Err(StoreError::Damaged(_))));
+        bucket.delete(&Key::Blob(entries[0].sha256).to_string()).await.unwrap();
+        assert_eq!(store.read(entries[0]).await.unwrap(), first);
+    }
+
+    #[tokio::test]
+    async fn many_who_want_a_file_at_once_read_it_once() {
+        let inner: Arc<dyn Bucket> = Arc::new(MemoryBucket::new());
+        let blob = Blobs::default().add("wanted");
+        inner.put(&Key::Blob(blob.sha256).to_string(), Bytes::from_static(b"wanted")).await.unwrap();
+        let counted = Arc::new(holdfast_bucket::faults::FaultBucket::new(inner));
+        let store = Store::new(counted.clone(), 1 << 20);
+        let reads = futures::future::join_all((0..50).map(|_| store.read(blob))).await;
+        assert!(reads.into_iter().all(|read| read.is_ok_and(|bytes| bytes == "wanted")));
+        assert_eq!(counted.count(holdfast_bucket::faults::Operation::Get, ""), 1);
     }
 
     #[tokio::test]

@@ -54,10 +54,17 @@ fn finished(outcome: ForcedPurgeOutcome) -> ForcedPurgeEffect<u64> {
     ForcedPurgeEffect::Finish(outcome)
 }
 
+/// Nobody else's log is open.
+fn logs(purge: &mut ForcedPurge<u64>) {
+    let read = ForcedPurgeEvent::LogsRead { unsealed: vec![] };
+    assert_eq!(purge.on(read), ForcedPurgeEffect::ListHistory);
+}
+
 /// To the first write, with nobody alive.
 fn to_the_write(purge: &mut ForcedPurge<u64>, sighting: Sighting<u64>) -> (OwnerView, Guard<u64>) {
     sees(purge, sighting);
-    assert_eq!(leases(purge, vec![lease("a", 1, 9_000)]), ForcedPurgeEffect::ListHistory);
+    assert_eq!(leases(purge, vec![lease("a", 1, 9_000)]), ForcedPurgeEffect::ReadLogs);
+    logs(purge);
     written(&history(purge, 7))
 }
 
@@ -87,7 +94,41 @@ fn every_session_that_lives_lets_the_cell_go_before_anything_is_written() {
     };
     assert_eq!(effect, asked("a", 1));
     assert_eq!(purge.on(ForcedPurgeEvent::LetGo), asked("c", 3));
-    assert_eq!(purge.on(ForcedPurgeEvent::LetGo), ForcedPurgeEffect::ListHistory);
+    assert_eq!(purge.on(ForcedPurgeEvent::LetGo), ForcedPurgeEffect::ReadLogs);
+    // Those that let it go may go on with other cells.
+    let unsealed = vec![(node("a"), SessionId::from_bits(1)), (node("c"), SessionId::from_bits(3))];
+    assert_eq!(purge.on(ForcedPurgeEvent::LogsRead { unsealed }), ForcedPurgeEffect::ListHistory);
+}
+
+#[test]
+fn a_log_of_a_session_that_was_not_asked_stops_it_whatever_its_lease_says() {
+    // Its lease is over by this clock, is of another session, or is not there: by its followers it acknowledges all the same.
+    for seen in [vec![lease("a", 1, 9_000)], vec![lease("a", 2, 20_000)], vec![]] {
+        let mut purge = start();
+        sees(&mut purge, Sighting::Missing);
+        if let ForcedPurgeEffect::AskToLetGo { .. } = leases(&mut purge, seen) {
+            assert_eq!(purge.on(ForcedPurgeEvent::LetGo), ForcedPurgeEffect::ReadLogs);
+        }
+        let unsealed = vec![(node("a"), SessionId::from_bits(1))];
+        let failure = ForcedPurgeFailure::UnsealedLog(node("a"), SessionId::from_bits(1));
+        let effect = purge.on(ForcedPurgeEvent::LogsRead { unsealed });
+        assert_eq!(effect, finished(ForcedPurgeOutcome::Failed(failure)));
+    }
+}
+
+#[test]
+fn a_later_one_is_above_whatever_an_earlier_one_took() {
+    let epoch_at = |wall: u64| {
+        let mut purge = start();
+        sees(&mut purge, Sighting::Unreadable { version: 5 });
+        purge.on(ForcedPurgeEvent::LeasesRead { leases: vec![], wall_now: Millis::new(wall) });
+        logs(&mut purge);
+        // Nothing of the earlier one is left to be seen.
+        written(&purge.on(ForcedPurgeEvent::HistorySeen { newest: None, is_there: true })).0.epoch
+    };
+    let first = epoch_at(1_796_000_000_000);
+    assert!(epoch_at(1_796_000_000_001) > Epoch::new(first.get() + 4_000));
+    assert!(first.get() < 1 << 53);
 }
 
 #[test]
@@ -114,7 +155,8 @@ fn a_racing_owner_sends_it_back_to_the_beginning() {
     // A node of a newer release has written its record meanwhile: everybody is asked anew.
     sees(&mut purge, Sighting::Unreadable { version: 6 });
     assert!(matches!(leases(&mut purge, vec![lease("b", 2, 20_000)]), ForcedPurgeEffect::AskToLetGo { .. }));
-    assert_eq!(purge.on(ForcedPurgeEvent::LetGo), ForcedPurgeEffect::ListHistory);
+    assert_eq!(purge.on(ForcedPurgeEvent::LetGo), ForcedPurgeEffect::ReadLogs);
+    logs(&mut purge);
     let (owner, guard) = written(&history(&mut purge, 9));
     assert_eq!((owner.epoch.get(), guard), (9 + (1 << 32), Guard::Match(6)));
 }
@@ -159,12 +201,14 @@ fn nothing_is_purged_where_nothing_is_and_no_epoch_wraps() {
     let mut purge = start();
     sees(&mut purge, Sighting::Missing);
     leases(&mut purge, vec![]);
+    logs(&mut purge);
     let effect = purge.on(ForcedPurgeEvent::HistorySeen { newest: None, is_there: false });
     assert_eq!(effect, finished(ForcedPurgeOutcome::NothingToPurge));
 
     let mut purge = start();
     sees(&mut purge, Sighting::Unreadable { version: 1 });
     leases(&mut purge, vec![]);
+    logs(&mut purge);
     let failure = ForcedPurgeFailure::EpochExhausted;
     assert_eq!(history(&mut purge, u64::MAX - 2), finished(ForcedPurgeOutcome::Failed(failure)));
 }
