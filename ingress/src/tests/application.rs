@@ -57,7 +57,7 @@ fn package(source: &str) -> Package {
             ],
             html_handling: HtmlHandling::default(),
             not_found_handling: NotFoundHandling::Page,
-            run_worker_first: vec!["/files/*".into()],
+            run_worker_first: vec![],
             is_alone: false,
             headers: None,
             redirects: None,
