@@ -62,11 +62,15 @@ impl Ordinary {
         }
     }
 
-    /// Of several addresses, one that can be connected to.
+    /// Of several addresses, one that can be connected to. A connection that was kept may end in the moment in which it is used again,
+    /// with HTTP/1.1 nobody can help that; then it is sent once more, as ordinary clients do. Had it run, the second would be refused:
+    /// what is sent here adds a row under a name of its own.
     async fn reach(&self, db: &str, sql: &str, args: &[Value]) -> Outcome<Rows> {
         let began = Instant::now();
+        let mut is_again = false;
         loop {
             match self.client.query(self.next_ingress(), db, sql, args).await {
+                Outcome::Unknown(reason) if reason.contains("(SendRequest)") && !is_again => is_again = true,
                 Outcome::Refused(reason) if reason.contains("never connected") && began.elapsed() < SOON => {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
