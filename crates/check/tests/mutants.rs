@@ -97,7 +97,9 @@ fn explore_with(mutant: Mutant) -> Option<Findings> {
         | Mutant::IgnoreRetired
         | Mutant::TrustFirstMark
         | Mutant::WakerDeletesArmed
-        | Mutant::WakerForgetsFailure => return None,
+        | Mutant::WakerForgetsFailure
+        | Mutant::ForceUnasked
+        | Mutant::ForceNextEpoch => return None,
     };
     Some(findings)
 }
@@ -149,6 +151,8 @@ macro_rules! mutants {
                 Mutant::TrustFirstMark,
                 Mutant::WakerDeletesArmed,
                 Mutant::WakerForgetsFailure,
+                Mutant::ForceUnasked,
+                Mutant::ForceNextEpoch,
             ];
             let mut known: Vec<Mutant> = TESTED.iter().chain(OF_NO_MODEL).copied().collect();
             known.sort_by_key(|mutant| *mutant as u32);

@@ -119,10 +119,14 @@ pub enum Mutant {
     WakerDeletesArmed,
     /// A waker does not come back to a cell that nobody could be asked about.
     WakerForgetsFailure,
+    /// A forced purge asks no session to let the cell go.
+    ForceUnasked,
+    /// A forced purge goes just above what it sees of the history.
+    ForceNextEpoch,
 }
 
 /// Every mutant.
-pub const ALL: [Mutant; 57] = [
+pub const ALL: [Mutant; 59] = [
     Mutant::SkipClaimGuard,
     Mutant::TakeOverLiveLease,
     Mutant::ReuseEpochOnWake,
@@ -180,6 +184,8 @@ pub const ALL: [Mutant; 57] = [
     Mutant::TrustFirstMark,
     Mutant::WakerDeletesArmed,
     Mutant::WakerForgetsFailure,
+    Mutant::ForceUnasked,
+    Mutant::ForceNextEpoch,
 ];
 
 #[cfg(feature = "mutants")]

@@ -77,6 +77,8 @@ pub enum Body {
     Bundle(Rc<[Rc<Frame>]>, LogOffset),
     /// An owner record.
     Owner(OwnerView),
+    /// What should be an owner record, and is none.
+    Unreadable,
     /// An opener.
     Opener(OpenerView),
     /// The operations of each transaction of a file of level 0 or 1.
@@ -101,6 +103,7 @@ impl Body {
             Self::Log(record) => Some(record.write_id),
             Self::FollowerLease(_)
             | Self::Loss
+            | Self::Unreadable
             | Self::Bundle(..)
             | Self::Opener(_)
             | Self::Transactions(_)

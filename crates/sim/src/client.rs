@@ -78,6 +78,7 @@ impl World {
         match request.asker {
             Asker::Client(client) => self.on_client_response(client, request, &outcome),
             Asker::Operator => self.on_operator_response(request, &outcome),
+            Asker::Forcer => return self.on_forcer_response(request, &outcome),
             Asker::Adversary => {}
             Asker::Giver => self.tally.adopted += u64::from(matches!(outcome, Outcome::Ran(..))),
             Asker::Waker(waker) => self.on_waker_response(waker, request, &outcome),
@@ -118,7 +119,9 @@ impl World {
         }
         self.clients[client].waiting_for = None;
         let pause = match outcome {
-            Outcome::Ran(..) | Outcome::Purged | Outcome::Looked { .. } => self.rng.within(5, 250),
+            Outcome::Ran(..) | Outcome::Purged | Outcome::LetGo | Outcome::Looked { .. } => {
+                self.rng.within(5, 250)
+            }
             Outcome::NotOwner(name) => {
                 let named: Vec<usize> =
                     (0..self.nodes.len()).filter(|index| &self.nodes[*index].name == name).collect();

@@ -7,6 +7,7 @@ use holdfast_types::{AlarmId, AlarmTime, Epoch, NodeName, SessionId};
 
 use crate::bucket::{Cell, OpId};
 use crate::follower::{FollowerInput, Told};
+use crate::forcing::ForcingInput;
 use crate::network::Way;
 use crate::waker::WakerInput;
 
@@ -25,6 +26,8 @@ pub enum Asker {
     Client(usize),
     /// An operator, who purges.
     Operator,
+    /// An operator, who purges a cell whose owner record cannot be read.
+    Forcer,
     /// The last reads of a run.
     Probe,
     /// A handler that writes at the worst moment.
@@ -46,6 +49,8 @@ pub enum Ask {
     Touch,
     /// To purge the cell.
     Purge,
+    /// To give the cell up, and to say so once it is.
+    LetGo,
     /// To look at its alarm: somebody saw this entry.
     Hint(EntryName),
 }
@@ -72,6 +77,8 @@ pub enum Outcome {
     Ran(Epoch, Vec<OpId>),
     /// The cell is purged.
     Purged,
+    /// The session has the cell no more.
+    LetGo,
     /// The owner has looked at the cell's alarm.
     Looked {
         /// Who.
@@ -173,6 +180,8 @@ pub(crate) enum Event {
     FaultsEnd,
     /// Cells that have not answered since are asked again.
     Probe,
+    /// Something happens to a forced purge, by its run.
+    Forcing(Cell, u64, ForcingInput),
     /// Something happens to a waker's process, by its life.
     Waker(usize, u64, WakerInput),
 }

@@ -51,6 +51,7 @@ impl World {
                     Request { id, asker: Asker::Operator, cell, ask: Ask::Purge, began_ms: self.now };
                 self.send(index, request);
             }
+            Fault::HarmOwnerRecord => self.harm_owner_record(cell),
             Fault::EraseLease => {
                 let key = Key::Lease(self.nodes[index].name.clone());
                 self.bucket.apply(&Operation::Delete(vec![key]), self.now, 0);

@@ -12,6 +12,7 @@ mod clock;
 mod event;
 mod fault;
 mod follower;
+mod forcing;
 pub mod frame;
 mod journal;
 mod network;

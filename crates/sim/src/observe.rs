@@ -161,6 +161,7 @@ impl World {
         after: &OwnerView,
         serial: u64,
     ) -> Result<(), Violation> {
+        self.claimed_first.entry(cell).or_insert(self.now);
         self.checkers.ownership.on_written(cell, before, after)?;
         let log = before.and_then(|before| self.log_record(&before.node, before.session));
         self.checkers.claim.on_written(before, after, log.as_ref())?;

@@ -86,10 +86,12 @@ pub enum Scenario {
     EnsembleBeyondSkew,
     /// As alarms, with followers.
     EnsembleAlarms,
+    /// Owner records are lost or torn, and a person purges the cells by force, while their owners live, sleep and die.
+    LostRecords,
 }
 
 /// Every scenario.
-pub const ALL: [Scenario; 34] = [
+pub const ALL: [Scenario; 35] = [
     Scenario::Calm,
     Scenario::Crashes,
     Scenario::Pauses,
@@ -124,6 +126,7 @@ pub const ALL: [Scenario; 34] = [
     Scenario::EnsembleEverything,
     Scenario::EnsembleBeyondSkew,
     Scenario::EnsembleAlarms,
+    Scenario::LostRecords,
 ];
 
 impl Scenario {
@@ -152,6 +155,8 @@ pub enum Fault {
     Sleep,
     /// An operator purges a cell.
     Purge,
+    /// An owner record is lost or torn, and a person purges the cell by force.
+    HarmOwnerRecord,
     /// Somebody deletes a node's lease record.
     EraseLease,
     /// A wall clock is set anew, within the scenario's bound.

@@ -27,6 +27,8 @@ pub struct Tally {
     pub entries_deleted: u64,
     /// Cells that a node opened because another told it that it had given them up.
     pub adopted: u64,
+    /// Cells whose owner record could not be read and that were purged.
+    pub forced: u64,
     /// Objects of histories that owners asked to have deleted.
     pub retired: u64,
     /// Marks that were swept.
@@ -48,6 +50,7 @@ impl std::ops::AddAssign for Tally {
             alarm_runs,
             entries_deleted,
             adopted,
+            forced,
             retired,
             swept,
         } = other;
@@ -63,6 +66,7 @@ impl std::ops::AddAssign for Tally {
         self.alarm_runs += alarm_runs;
         self.entries_deleted += entries_deleted;
         self.adopted += adopted;
+        self.forced += forced;
         self.retired += retired;
         self.swept += swept;
     }
@@ -83,6 +87,7 @@ impl std::fmt::Display for Tally {
             alarm_runs,
             entries_deleted,
             adopted,
+            forced,
             retired,
             swept,
         } = self;
@@ -90,7 +95,7 @@ impl std::fmt::Display for Tally {
             f,
             "{ensembles} ensembles, {proofs} proofs, {asked_anew} members asked anew, {slow} slow, {replaced} replaced, {recovered} recoveries, \
              {relieved} recoverers relieved, {declared} losses declared, {bundled} bundles, {alarm_runs} runs of alarms, {entries_deleted} wake entries deleted, \
-             {adopted} cells adopted, \
+             {adopted} cells adopted, {forced} purged by force, \
              {retired} objects retired, {swept} marks swept"
         )
     }

@@ -269,7 +269,7 @@ impl World {
             }
             Outcome::Purged => HintOutcome::Missing,
             Outcome::Refused if self.rng.chance(300) => HintOutcome::Overloaded { retry_after_ms: 500 },
-            Outcome::Refused | Outcome::Unknown | Outcome::Ran(..) => HintOutcome::Failed,
+            Outcome::Refused | Outcome::Unknown | Outcome::LetGo | Outcome::Ran(..) => HintOutcome::Failed,
         };
         self.hint_answered(index, request.id, outcome);
     }

@@ -1,7 +1,7 @@
 //! The world: true time, the queue of what happens, the store behind its weather, and everybody in it. It decides nothing
 //! for a node; it carries calls and messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_types::{Epoch, SessionId};
 
@@ -11,6 +11,7 @@ use crate::checkers::Checkers;
 use crate::client::Client;
 use crate::event::{CallId, Event, NodeEvent, Outcome, Request};
 use crate::follower::{Follower, FollowerInput};
+use crate::forcing::Forcing;
 use crate::network::Connection;
 use crate::node::{Node, Purpose};
 use crate::quiescence::Quiescence;
@@ -56,6 +57,12 @@ pub struct World {
     pub(crate) checkers: Checkers,
     pub(crate) alarm_writes: AlarmWrites,
     pub(crate) wakers: Vec<SimWaker>,
+    /// Forced purges under way.
+    pub(crate) forcing: BTreeMap<Cell, Forcing>,
+    /// When a cell had its first owner record.
+    pub(crate) claimed_first: BTreeMap<Cell, u64>,
+    /// Cells whose owner record was harmed.
+    pub(crate) harmed: BTreeSet<Cell>,
     pub(crate) trace: Trace,
     pub(crate) quiescence: Option<Quiescence>,
     pub(crate) tally: Tally,
@@ -90,6 +97,9 @@ impl World {
             checkers: Checkers::default(),
             alarm_writes: AlarmWrites::default(),
             wakers,
+            forcing: BTreeMap::new(),
+            claimed_first: BTreeMap::new(),
+            harmed: BTreeSet::new(),
             trace: Trace::new(prints),
             quiescence: None,
             tally: Tally::default(),
@@ -175,6 +185,7 @@ impl World {
             Event::Start(index) => self.on_start(index),
             Event::FaultsEnd => self.on_faults_end(),
             Event::Probe => self.on_probe(),
+            Event::Forcing(cell, run, input) => self.on_forcing(cell, run, input),
             Event::Waker(index, life, input) => self.on_waker(index, life, input),
         }
     }

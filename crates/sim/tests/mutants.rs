@@ -59,6 +59,7 @@ fn scenarios(mutant: Mutant) -> &'static [Scenario] {
         | Mutant::SkipOverdueAlarm
         | Mutant::WakerDeletesArmed
         | Mutant::WakerForgetsFailure => &[Scenario::Alarms, Scenario::EnsembleAlarms],
+        Mutant::ForceUnasked | Mutant::ForceNextEpoch => &[Scenario::LostRecords],
         // A world of its own shows these.
         Mutant::GiveBelowShare | Mutant::RebalanceAtOnce => &[],
         Mutant::RetireAboveSnapshot | Mutant::RetirePredecessors => &[Scenario::Drains],
@@ -164,4 +165,6 @@ mutants! {
     a_restore_that_looks_at_the_mark_only_once_is_found: TrustFirstMark,
     an_armed_entry_that_a_waker_deletes_is_found: WakerDeletesArmed,
     a_cell_that_a_waker_does_not_come_back_to_is_found: WakerForgetsFailure,
+    a_forced_purge_beside_an_owner_that_was_not_asked_is_found: ForceUnasked,
+    a_forced_purge_at_an_epoch_that_somebody_has_is_found: ForceNextEpoch,
 }

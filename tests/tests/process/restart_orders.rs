@@ -92,6 +92,8 @@ struct World {
     writers: Vec<Steady>,
     /// Followers that do not run now.
     away: Vec<Part>,
+    /// The logs of this round's owners that are no more.
+    dead: Vec<NodeLogRecord>,
 }
 
 /// The members of which one must answer for a dead session.
@@ -119,25 +121,34 @@ impl World {
             create(&client, ingress, db).await.unwrap();
             writers.push(Steady::paced(&client, ingress, db, PAUSE));
         }
-        Self { cluster, owner: "n1".into(), nodes: 1, writers, away: Vec::new() }
+        Self { cluster, owner: "n1".into(), nodes: 1, writers, away: Vec::new(), dead: Vec::new() }
     }
 
     /// Both followers prove the owner's writes, and every writer is served.
     async fn settle(&mut self) {
-        if self.cluster.process_mut(&self.owner).unwrap().exit_status().unwrap().is_some() {
-            // A machine that is too busy costs the owner its short lease.
-            self.replace_owner().await;
-        }
-        self.must_serve().await;
+        self.dead.clear();
+        assert!(self.serves().await, "everybody is there");
         wait_ensemble(&self.cluster, &self.owner, &["f1", "f2"]).await;
-        self.must_serve().await;
+        assert!(self.serves().await, "everybody is there");
     }
 
-    async fn must_serve(&self) {
-        futures::future::join_all(self.writers.iter().map(|writer| writer.more(2))).await;
+    /// Waits until every writer is served, and says whether any recovery may stand in the way: then nothing is waited for.
+    async fn serves(&mut self) -> bool {
+        loop {
+            if !self.is_recoverable().await {
+                return false;
+            }
+            let Self { cluster, owner, writers, .. } = self;
+            tokio::select! {
+                _ = futures::future::join_all(writers.iter().map(|writer| writer.more(2))) => return true,
+                () = fenced(cluster, owner) => self.replace_owner().await,
+            }
+        }
     }
 
     async fn replace_owner(&mut self) {
+        // One that fenced itself at once may have none.
+        self.dead.extend(self.cluster.present_log(&self.owner).await.ok());
         self.cluster.kill(&self.owner).unwrap();
         self.cluster.wipe_node(&self.owner).unwrap();
         self.start_owner().await;
@@ -152,26 +163,25 @@ impl World {
 
     async fn play(&mut self, round: Round) {
         self.settle().await;
-        let dead = self.cluster.present_log(&self.owner).await.unwrap();
+        if round.order.contains(&O) {
+            self.dead.push(self.cluster.present_log(&self.owner).await.unwrap());
+        }
         for part in round.order {
             self.strike(*part, round);
         }
         let mut is_owner_back = !round.order.contains(&O);
-        let mut must_serve = false;
+        let mut is_served = false;
         for part in round.order {
             match part.follower() {
                 Some(follower) => self.bring_back(*part, follower, round.strike).await,
                 None => {
-                    self.bring_owner_back(round.strike, &dead).await;
+                    self.bring_owner_back(round.strike).await;
                     is_owner_back = true;
                 }
             }
-            must_serve = is_owner_back && (!round.order.contains(&O) || self.is_recoverable(&dead).await);
-            if must_serve {
-                self.must_serve().await;
-            }
+            is_served = is_owner_back && self.serves().await;
         }
-        assert!(must_serve, "with everybody back the cells are served");
+        assert!(is_served, "with everybody back the cells are served");
         if !round.order.contains(&O) && round.strike == Strike::Stop {
             // It leaves a follower alone that was slow, for five minutes.
             self.replace_owner().await;
@@ -202,26 +212,34 @@ impl World {
         self.away.retain(|other| *other != part);
     }
 
-    async fn bring_owner_back(&mut self, strike: Strike, dead: &NodeLogRecord) {
+    async fn bring_owner_back(&mut self, strike: Strike) {
         let old = self.owner.clone();
         if strike == Strike::Stop {
             wait_lease_over(&self.cluster, &old, SKEW).await.unwrap();
         }
         self.start_owner().await;
         if strike == Strike::Stop {
-            if self.is_recoverable(dead).await {
-                self.must_serve().await;
-            }
+            self.serves().await;
             self.cluster.process(&old).unwrap().resume().unwrap();
             let status = self.cluster.process_mut(&old).unwrap().wait_exit(SOON).await.unwrap();
             assert_eq!(status.code(), Some(3), "`{old}` woke after its lease");
         }
     }
 
-    /// Whether a member of the ensemble that matters runs on its disk.
-    async fn is_recoverable(&self, dead: &NodeLogRecord) -> bool {
-        let log = self.cluster.node_log(dead.node.as_str(), dead.session).await.unwrap().unwrap();
-        let Some(ensemble) = witnesses(&log) else { return true };
+    /// Whether of each ensemble that matters a member runs on its disk.
+    async fn is_recoverable(&self) -> bool {
+        for dead in &self.dead {
+            let log = self.cluster.node_log(dead.node.as_str(), dead.session).await.unwrap().unwrap();
+            if let Some(ensemble) = witnesses(&log)
+                && !self.has_disk(ensemble).await
+            {
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn has_disk(&self, ensemble: &EnsembleRecord) -> bool {
         for part in [A, B] {
             let name = part.follower().unwrap();
             let lease = self.cluster.follower_lease(name).await.unwrap().unwrap();
@@ -234,6 +252,18 @@ impl World {
             }
         }
         false
+    }
+}
+
+/// Waits until a node that nobody struck has ended by itself: a machine that is too busy costs it its short lease.
+async fn fenced(cluster: &mut Cluster, node: &str) {
+    let process = cluster.process_mut(node).unwrap();
+    loop {
+        if let Some(status) = process.exit_status().unwrap() {
+            assert_eq!(status.code(), Some(3), "`{node}` ended for another reason than its lease");
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use holdfast_types::{Epoch, Millis, NodeName, SessionId, WriteId};
 
 use super::{Claimant, LeaseView, OwnerState, OwnerView};
+use crate::mutant::{self, Mutant};
 use crate::store::{Answer, Guard};
 
 /// How far above the newest epoch that can be seen a forced purge goes. Epochs that were claimed and left nothing in the bucket
@@ -262,6 +263,9 @@ impl<V: Clone + core::fmt::Debug> ForcedPurge<V> {
                 live.push((node, lease.session));
             }
         }
+        if mutant::is(Mutant::ForceUnasked) {
+            self.let_go.extend(live.drain(..).map(|(_, session)| session));
+        }
         self.ask(guard, live)
     }
 
@@ -288,9 +292,11 @@ impl<V: Clone + core::fmt::Debug> ForcedPurge<V> {
             return self.finish(ForcedPurgeOutcome::NothingToPurge);
         }
         let seen = newest.unwrap_or(Epoch::ZERO);
-        let above = seen.get().checked_add(FORCED_EPOCH_GAP).filter(|epoch| *epoch < u64::MAX);
+        let gap = if mutant::is(Mutant::ForceNextEpoch) { 1 } else { FORCED_EPOCH_GAP };
+        let above = seen.get().checked_add(gap).filter(|epoch| *epoch < u64::MAX);
         let Some(above) = above else { return self.give_up(ForcedPurgeFailure::EpochExhausted) };
-        let epoch = above.max(self.wall.get().saturating_mul(EPOCHS_PER_MS).min(u64::MAX >> 2));
+        let by_time = if mutant::is(Mutant::ForceNextEpoch) { Millis::ZERO } else { self.wall };
+        let epoch = above.max(by_time.get().saturating_mul(EPOCHS_PER_MS).min(u64::MAX >> 2));
         let attempt = u128::try_from(self.attempts.len()).expect("a length fits 128 bits");
         let owner = OwnerView {
             node: self.me.node.clone(),

@@ -149,8 +149,8 @@ impl World {
                 }
             }
             ClaimEffect::LookForHistory => {
-                // Owner records are never deleted in this world, so a cell without one has no history.
-                let event = ClaimEvent::HistoryLookedFor { is_there: false };
+                let is_there = self.newest_of_history(cell).is_some();
+                let event = ClaimEvent::HistoryLookedFor { is_there };
                 return self.claim_event(index, cell, slot, event);
             }
             ClaimEffect::RecoverLog { node, session } => {

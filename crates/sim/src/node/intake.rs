@@ -20,9 +20,11 @@ impl World {
         let is_draining = process.is_draining;
         let slot = process.cells.remove(&request.cell);
         match (slot, request.ask) {
+            (None, Ask::LetGo) => self.respond(request, Outcome::LetGo),
             (None, _) if is_draining => self.respond(request, Outcome::Refused),
             (None, Ask::Purge) => self.start_claim(index, Intent::Purge, request)?,
             (None, _) => self.start_claim(index, Intent::Own, request)?,
+            (Some(slot), Ask::LetGo) => self.on_let_go_of_slot(index, slot, request)?,
             (Some(slot), Ask::Purge) => self.on_purge_of_slot(index, slot, request)?,
             (Some(slot), _) => self.on_request_to_slot(index, slot, request)?,
         }
@@ -52,6 +54,13 @@ impl World {
         }
         self.put_slot(index, cell, slot);
         Ok(())
+    }
+
+    /// The first answer says that it still has the cell; once that is given up the next says so.
+    fn on_let_go_of_slot(&mut self, index: usize, slot: Slot, request: Request) -> Result<(), Violation> {
+        self.put_slot(index, request.cell, slot);
+        self.respond(request, Outcome::Refused);
+        self.close(index, request.cell, Closing::Release)
     }
 
     /// A purge of a cell that this process serves: the cell is given up in order, then the purge claims.

@@ -136,7 +136,7 @@ impl World {
             Reply::Object(Some((Body::Owner(owner), version))) => {
                 ReleaseEvent::OwnerRead { owner: Some((owner, version)) }
             }
-            Reply::Object(_) => ReleaseEvent::OwnerRead { owner: None },
+            Reply::Object(None) => ReleaseEvent::OwnerRead { owner: None },
             _ => ReleaseEvent::ReadFailed,
         };
         self.release_event(index, cell, slot, event)

@@ -156,6 +156,7 @@ impl World {
                 });
                 RetireEvent::MarkRead { mark, wall_now }
             }
+            (RetireEffect::ReadOwner, Reply::Object(Some((Body::Unreadable, _)))) => RetireEvent::Failed,
             (RetireEffect::ReadOwner, Reply::Object(found)) => {
                 let owner = found.map(|(body, _)| match body {
                     Body::Owner(owner) => owner,

@@ -59,7 +59,7 @@ impl World {
                 self.checkers.purge.on_ran(op, residency.owner.epoch);
             }
             Ask::Touch => residency.is_touched = true,
-            Ask::Read | Ask::Purge => {}
+            Ask::Read | Ask::Purge | Ask::LetGo => {}
             Ask::Hint(entry) => {
                 let stay = slot.stay;
                 let epoch = residency.owner.epoch;

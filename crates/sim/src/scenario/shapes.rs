@@ -236,6 +236,21 @@ impl Plan {
                     (Fault::BreakLinks, 1),
                 ]);
             }
+            Scenario::LostRecords => {
+                self.faults = vec![
+                    (Fault::HarmOwnerRecord, 4),
+                    (Fault::Crash, 2),
+                    (Fault::Pause, 2),
+                    (Fault::Sleep, 2),
+                    (Fault::Release, 2),
+                    (Fault::KillFollower, 1),
+                    (Fault::BreakLinks, 1),
+                ];
+                self.weather = Weather { late_ms_max: 8_000, ..stormy() };
+                self.fault_every_ms_max = 2_500;
+                self.cells = self.cells.max(3);
+                self.wall_off_ms_max = WALL_OFF_IN_BOUNDS_MS;
+            }
             Scenario::EnsembleEverything => self.shape_ensemble_everything(),
             Scenario::EnsembleBeyondSkew => {
                 self.shape_ensemble_everything();
