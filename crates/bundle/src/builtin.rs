@@ -6,21 +6,33 @@ use crate::ImportFault;
 const CLOUDFLARE: &[&str] = &["cloudflare:workers"];
 
 /// Modules of Node that the runtime (`crates/js/src/node.rs`) brings with `nodejs_compat`, without their prefix.
-pub const NODE: &[&str] = &["events", "path", "path/posix", "querystring"];
-
-/// Modules of Node that nothing here brings.
-const NODE_ABSENT: &[&str] = &[
+pub const NODE: &[&str] = &[
     "assert",
     "assert/strict",
     "async_hooks",
     "buffer",
+    "crypto",
+    "diagnostics_channel",
+    "events",
+    "path",
+    "path/posix",
+    "process",
+    "querystring",
+    "string_decoder",
+    "timers",
+    "timers/promises",
+    "url",
+    "util",
+    "util/types",
+];
+
+/// Modules of Node that nothing here brings.
+const NODE_ABSENT: &[&str] = &[
     "child_process",
     "cluster",
     "console",
     "constants",
-    "crypto",
     "dgram",
-    "diagnostics_channel",
     "dns",
     "dns/promises",
     "domain",
@@ -36,7 +48,6 @@ const NODE_ABSENT: &[&str] = &[
     "os",
     "path/win32",
     "perf_hooks",
-    "process",
     "punycode",
     "readline",
     "readline/promises",
@@ -47,17 +58,11 @@ const NODE_ABSENT: &[&str] = &[
     "stream/consumers",
     "stream/promises",
     "stream/web",
-    "string_decoder",
     "sys",
     "test",
-    "timers",
-    "timers/promises",
     "tls",
     "trace_events",
     "tty",
-    "url",
-    "util",
-    "util/types",
     "v8",
     "vm",
     "wasi",

@@ -247,9 +247,11 @@ impl Config {
         self.text.fault(spot.offset, ConfigFault::Value { key, value, problem })
     }
 
-    /// Whether modules of Node may be imported.
+    /// Whether modules of Node may be imported, as `crates/js/src/node.rs` judges it.
     pub(crate) fn has_node_compat(&self) -> bool {
-        self.compatibility_flags.iter().any(|flag| flag == "nodejs_compat" || flag == "nodejs_compat_v2")
+        let has = |name: &str| self.compatibility_flags.iter().any(|flag| flag == name);
+        let is_default = self.compatibility_date.as_str() >= "2026-08-04";
+        !has("no_nodejs_compat") && (has("nodejs_compat") || has("nodejs_compat_v2") || is_default)
     }
 }
 

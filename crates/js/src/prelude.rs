@@ -8,9 +8,10 @@ use std::sync::OnceLock;
 use rquickjs::{CatchResultExt, Context, Ctx, Exception, Function, Object, Result, Runtime, Value};
 
 use crate::foreign::{Bytecode, Shared};
+use crate::isolate::host::host;
 use crate::isolate::modules::{AnyName, StandIns};
 use crate::isolate::{console, databases, events, objects, ops, scheduled, timers};
-use crate::{clone, storage, web};
+use crate::{clone, node, storage, web};
 
 mod core_part;
 
@@ -78,7 +79,14 @@ pub(crate) fn no_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
 /// # Errors
 /// What a part throws: memory that ran out.
 pub(crate) fn install(ctx: &Ctx<'_>) -> Result<()> {
-    install_parts(ctx, Parts { listed: PARTS, on_demand: ON_DEMAND, compiled: bytecode() })
+    install_parts(
+        ctx,
+        Parts { listed: PARTS, on_demand: ON_DEMAND, of_node: node::GLOBALS, compiled: bytecode() },
+    )?;
+    if node::has_globals(&host(ctx).code) {
+        expect_globals(ctx, node::GLOBALS)?;
+    }
+    Ok(())
 }
 
 /// The object that the parts of this isolate share.
@@ -94,13 +102,15 @@ type Internals<'js> = Object<'js>;
 struct Parts {
     listed: &'static [&'static Part],
     on_demand: &'static [&'static Part],
-    /// Of the listed ones, then of those on demand.
+    /// Lazy ones that only applications with Node's globals expect.
+    of_node: &'static [&'static Part],
+    /// Of the listed ones, then of those on demand, then of Node's.
     compiled: &'static [Bytecode],
 }
 
 impl Parts {
     fn all(self) -> impl Iterator<Item = &'static Part> {
-        self.listed.iter().chain(self.on_demand).copied()
+        self.listed.iter().chain(self.on_demand).chain(self.of_node).copied()
     }
 }
 
@@ -113,8 +123,13 @@ fn install_parts(ctx: &Ctx<'_>, parts: Parts) -> Result<()> {
     for part in parts.listed.iter().filter(|part| part.globals.is_empty()) {
         load(ctx, part.name)?;
     }
-    let expect: Function<'_> = internals.get("expectGlobals")?;
-    for part in parts.listed.iter().filter(|part| !part.globals.is_empty()) {
+    expect_globals(ctx, parts.listed)
+}
+
+/// Leaves the lazy ones of these parts behind their globals.
+fn expect_globals(ctx: &Ctx<'_>, parts: &[&'static Part]) -> Result<()> {
+    let expect: Function<'_> = internals(ctx).get("expectGlobals")?;
+    for part in parts.iter().filter(|part| !part.globals.is_empty()) {
         expect.call::<_, ()>((part.name, part.globals.to_vec()))?;
     }
     Ok(())
@@ -186,7 +201,7 @@ fn run(ctx: &Ctx<'_>, part: &Part, bytecode: &Bytecode) -> Result<()> {
 
 fn bytecode() -> &'static [Bytecode] {
     static COMPILED: OnceLock<Vec<Bytecode>> = OnceLock::new();
-    COMPILED.get_or_init(|| compile(PARTS.iter().chain(ON_DEMAND).copied()))
+    COMPILED.get_or_init(|| compile(PARTS.iter().chain(ON_DEMAND).chain(node::GLOBALS).copied()))
 }
 
 /// # Panics

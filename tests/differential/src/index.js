@@ -14,6 +14,13 @@ import * as headers from './headers.js';
 import * as hibernation from './hibernation.js';
 import * as http from './http.js';
 import * as kv from './kv.js';
+import * as node_assert from './node_assert.js';
+import * as node_buffer from './node_buffer.js';
+import * as node_crypto from './node_crypto.js';
+import * as node_hooks from './node_hooks.js';
+import * as node_small from './node_small.js';
+import * as node_url from './node_url.js';
+import * as node_util from './node_util.js';
 import * as objects from './objects.js';
 import * as order from './order.js';
 import * as sockets from './sockets.js';
@@ -28,9 +35,10 @@ export { Partner } from './partner.js';
 export { Room } from './room.js';
 
 const everywhere = { clone, compression, crypto, encoding, events, forms, headers, http, order, sockets, streams, url };
+const node = { node_assert, node_buffer, node_crypto, node_small, node_url, node_util };
 const places = {
-  worker: { ...everywhere, d1, objects, worker },
-  object: { alarms, d1, hibernation, kv, objects, order, sql },
+  worker: { ...everywhere, ...node, d1, node_hooks, objects, worker },
+  object: { alarms, d1, hibernation, kv, node_hooks, objects, order, sql },
 };
 
 async function run(place, request, more) {

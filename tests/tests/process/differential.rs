@@ -26,8 +26,10 @@ const NOT_THERE: &str = "
 
 Using what is not there throws an error that names it, and a key of `wrangler` that needs it stops the deploy: R2,
 `cloudflare:sockets`, WebAssembly, the Cache API; WebSockets to servers outside; over RPC functions, streams and
-`RpcTarget`; of `nodejs_compat` all but `node:events`, `node:path` and `node:querystring`, its globals too. Calls of one
-object that overlap may arrive in another order than they were made in.
+`RpcTarget`. Of `nodejs_compat` there are `node:assert`, `async_hooks`, `buffer`, `crypto` (hashes, keyed hashes, random
+values, PBKDF2, HKDF, Web Crypto), `diagnostics_channel`, `events`, `path`, `process`, `querystring`, `string_decoder`,
+`timers`, `url` and `util` (without `MIMEType` and `parseArgs`), and the globals; not `node:stream` and the rest. Calls of
+one object that overlap may arrive in another order than they were made in.
 
 ";
 

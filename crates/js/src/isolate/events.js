@@ -433,6 +433,9 @@ export default function (native, internals) {
   }
   internals.env = env;
 
+  /** Names and texts of the variables and secrets: JSON as it is written. */
+  internals.variables = () => native.bindings.filter(([, kind]) => kind === 'text' || kind === 'json').map(([name, , value]) => [name, value]);
+
   internals.workers = {
     DurableObject, RpcTarget, WorkerEntrypoint, WorkflowEntrypoint, env,
     waitUntil: promise => waitUntil(internals.scope().event, promise),

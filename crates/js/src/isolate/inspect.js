@@ -12,7 +12,8 @@ function quote(string) {
 
 function nameOfClass(value) {
   for (let at = value; at !== null; at = Object.getPrototypeOf(at)) {
-    const constructor = Object.getOwnPropertyDescriptor(at, 'constructor')?.value;
+    // `node:async_hooks` makes that of promises a getter.
+    const constructor = at === Promise.prototype ? Promise : Object.getOwnPropertyDescriptor(at, 'constructor')?.value;
     if (typeof constructor === 'function' && constructor.name !== '') return constructor.name;
   }
   return null;

@@ -109,7 +109,7 @@ impl Resolver for Modules {
         if name == CLOUDFLARE_WORKERS || self.0.source(name).is_some() {
             return Ok(name.to_owned());
         }
-        if node::has(name) && self.0.has_compatibility_flag(node::FLAG) {
+        if node::may_import(&self.0, name, base) {
             return Ok(name.to_owned());
         }
         if name.starts_with("./") || name.starts_with("../") {

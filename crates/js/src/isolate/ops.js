@@ -17,7 +17,9 @@ export default function (native, internals) {
     current = scope;
     native.setEvent(scope.event.number);
     try {
-      callback();
+      // `node:async_hooks`: what begins has no store of what runs.
+      if (internals.withoutContext === undefined) callback();
+      else internals.withoutContext(callback);
     } catch (error) {
       internals.reportError(error);
     }

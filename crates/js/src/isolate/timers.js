@@ -9,7 +9,7 @@ export default function (native, internals) {
     const id = nextId;
     nextId = nextId === 0x7fffffff ? 1 : nextId + 1;
     native.schedule(id, delay);
-    timers.set(id, { callback, delay, repeat, scope: internals.scope() });
+    timers.set(id, { callback: internals.bindContext?.(callback) ?? callback, delay, repeat, scope: internals.scope() });
     return id;
   }
 
@@ -17,6 +17,7 @@ export default function (native, internals) {
     if (timers.delete(id)) native.unschedule(id);
   }
 
+  internals.queueJob = queue;
   internals.startTimer = startTimer;
   internals.clearTimer = clearTimer;
 
@@ -92,9 +93,10 @@ export default function (native, internals) {
       if (typeof callback !== 'function') {
         throw new TypeError("Failed to execute 'queueMicrotask' on 'ServiceWorkerGlobalScope': parameter 1 is not of type 'Function'.");
       }
+      const bound = internals.bindContext?.(callback) ?? callback;
       queue(() => {
         try {
-          callback();
+          bound();
         } catch (error) {
           internals.reportError(error);
         }

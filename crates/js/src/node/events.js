@@ -1,4 +1,6 @@
 // `node:events`: emitters of Node's kind. Of `EventTarget`s `once` alone knows; `on` (an async iterator) is not there.
+import { coded, provide } from 'node:internal/base';
+
 const own = Object.prototype.hasOwnProperty;
 // Listeners of one event beyond which a warning tells of a leak.
 let defaultMax = 10;
@@ -9,15 +11,6 @@ function shown(value) {
   if (typeof value === 'object') return `Received an instance of ${value.constructor?.name ?? 'Object'}`;
   if (typeof value === 'string') return `Received type string ('${value}')`;
   return `Received type ${typeof value} (${String(value)}${typeof value === 'bigint' ? 'n' : ''})`;
-}
-
-/** An error as Node makes its own: with a code, which its text shows. */
-function coded(error, code) {
-  error.code = code;
-  const value = function toString() {
-    return `${this.name} [${code}]: ${this.message}`;
-  };
-  return Object.defineProperty(error, 'toString', { value, writable: true, configurable: true });
 }
 
 function requireListener(value) {
@@ -261,4 +254,4 @@ Object.defineProperty(EventEmitter, 'defaultMaxListeners', {
     defaultMax = count;
   },
 });
-export default EventEmitter;
+export default provide('node:events', EventEmitter);

@@ -1,4 +1,6 @@
 // `node:path`: POSIX paths. There is no file system, so the working directory is that of Workers.
+import { coded, provide } from 'node:internal/base';
+
 const WORKING_DIRECTORY = '/bundle';
 
 function shown(value) {
@@ -7,15 +9,6 @@ function shown(value) {
   if (typeof value === 'object') return ` Received an instance of ${value.constructor?.name ?? 'Object'}`;
   const text = typeof value === 'bigint' ? `${value}n` : String(value);
   return ` Received type ${typeof value} (${text})`;
-}
-
-/** An error as Node makes its own: with a code, which its text shows. */
-function coded(error, code) {
-  error.code = code;
-  const value = function toString() {
-    return `${this.name} [${code}]: ${this.message}`;
-  };
-  return Object.defineProperty(error, 'toString', { value, writable: true, configurable: true });
 }
 
 function wrongType(name, expected, value) {
@@ -153,4 +146,4 @@ export const posix = {
   sep, delimiter, resolve, normalize, isAbsolute, join, relative, toNamespacedPath, dirname, basename, extname, format, parse,
 };
 posix.posix = posix;
-export default posix;
+export default provide('node:path', posix);

@@ -1,14 +1,7 @@
 // `node:querystring`: text of a form to an object, and back.
-const { fromCharCode, fromCodePoint } = String;
+import { coded, provide } from 'node:internal/base';
 
-/** An error as Node makes its own: with a code, which its text shows. */
-function coded(error, code) {
-  error.code = code;
-  const value = function toString() {
-    return `${this.name} [${code}]: ${this.message}`;
-  };
-  return Object.defineProperty(error, 'toString', { value, writable: true, configurable: true });
-}
+const { fromCharCode, fromCodePoint } = String;
 
 /** Percent-encodes what a query may not hold as it is. Throws URIError for half of a surrogate pair at the end. */
 export function escape(value) {
@@ -113,4 +106,4 @@ export function parse(text, separator, equals, options) {
 export { stringify as encode, parse as decode };
 
 const querystring = { escape, unescape, stringify, encode: stringify, parse, decode: parse };
-export default querystring;
+export default provide('node:querystring', querystring);

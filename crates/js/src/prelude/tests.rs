@@ -27,7 +27,9 @@ fn evaluate(source: &str) -> String {
     let runtime = Runtime::new().unwrap();
     let context = Context::full(&runtime).unwrap();
     context.with(|ctx| {
-        install_parts(&ctx, Parts { listed: PARTS, on_demand: &[], compiled }).catch(&ctx).unwrap();
+        install_parts(&ctx, Parts { listed: PARTS, on_demand: &[], of_node: &[], compiled })
+            .catch(&ctx)
+            .unwrap();
         ctx.eval(source).catch(&ctx).unwrap()
     })
 }
@@ -56,7 +58,12 @@ fn handlers_do_not_see_what_parts_share() {
 
 #[test]
 fn all_parts_of_this_crate_have_names_of_their_own_and_compile() {
-    let mut names: Vec<_> = super::PARTS.iter().chain(super::ON_DEMAND).map(|part| part.name).collect();
+    let mut names: Vec<_> = super::PARTS
+        .iter()
+        .chain(super::ON_DEMAND)
+        .chain(crate::node::GLOBALS)
+        .map(|part| part.name)
+        .collect();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), super::bytecode().len());

@@ -12,7 +12,7 @@ use crate::buffers;
 use crate::prelude::Part;
 
 mod aes;
-mod bounds;
+pub(crate) mod bounds;
 mod elliptic;
 mod hash;
 mod kdf;

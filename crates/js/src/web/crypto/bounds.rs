@@ -11,7 +11,7 @@ pub(super) const SECRET_KEY_BYTES_MAX: usize = 8_192;
 pub(super) const PBKDF2_ITERATIONS_MAX: u32 = 100_000;
 
 /// PBKDF2 iterations times blocks of output: 500,000 of SHA-512 take about half a second.
-pub(super) const PBKDF2_WORK_MAX: u64 = 500_000;
+pub(crate) const PBKDF2_WORK_MAX: u64 = 500_000;
 
 /// Bits of an RSA modulus that is generated: the search for the primes of 4,096 bits takes up to some seconds.
 pub(super) const RSA_GENERATE_BITS_MAX: usize = 3_072;

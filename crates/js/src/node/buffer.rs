@@ -1,0 +1,240 @@
+//! What `node:buffer` computes on bytes: texts in and out of them, and searches. Encodings have their numbers from
+//! [`Encoding`], in the order of `buffer.js`.
+
+use base64::Engine;
+use base64::alphabet::{Alphabet, STANDARD, URL_SAFE};
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use memchr::memmem;
+use rquickjs::function::Func;
+use rquickjs::{ArrayBuffer, Ctx, Object, Result, String as JsString, TypedArray};
+
+use crate::{buffers, foreign};
+
+/// The text encodings that Node has.
+#[derive(Clone, Copy)]
+enum Encoding {
+    Utf8,
+    Utf16Le,
+    Latin1,
+    Ascii,
+    Base64,
+    Base64Url,
+    Hex,
+}
+
+impl Encoding {
+    fn of(number: u8) -> Self {
+        match number {
+            0 => Self::Utf8,
+            1 => Self::Utf16Le,
+            2 => Self::Latin1,
+            3 => Self::Ascii,
+            4 => Self::Base64,
+            5 => Self::Base64Url,
+            6 => Self::Hex,
+            _ => panic!("`buffer.js` has no other numbers"),
+        }
+    }
+}
+
+const fn base64(alphabet: &Alphabet, pads: bool) -> GeneralPurpose {
+    let config = GeneralPurposeConfig::new()
+        .with_encode_padding(pads)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true);
+    GeneralPurpose::new(alphabet, config)
+}
+
+const BASE64: GeneralPurpose = base64(&STANDARD, true);
+const BASE64_URL: GeneralPurpose = base64(&URL_SAFE, false);
+
+pub(super) fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let native = Object::new(ctx.clone())?;
+    native.set("encode", Func::from(encode))?;
+    native.set("decode", Func::from(decode))?;
+    native.set("utf8Len", Func::from(utf8_len))?;
+    native.set("compare", Func::from(compare))?;
+    native.set("indexOf", Func::from(index_of))?;
+    native.set("fill", Func::from(fill))?;
+    native.set("swap", Func::from(swap))?;
+    native.set("isUtf8", Func::from(|bytes: TypedArray<'_, u8>| buffers::look(&bytes, is_utf8)))?;
+    native.set("isAscii", Func::from(|bytes: TypedArray<'_, u8>| buffers::look(&bytes, <[u8]>::is_ascii)))?;
+    Ok(native)
+}
+
+fn is_utf8(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok()
+}
+
+/// The bytes of a text, at most `max` of them, and never a part of a character.
+fn encode<'js>(ctx: Ctx<'js>, text: JsString<'js>, encoding: u8, max: usize) -> Result<ArrayBuffer<'js>> {
+    let units = foreign::units_of(&text)?;
+    let mut bytes = match Encoding::of(encoding) {
+        Encoding::Utf8 => return ArrayBuffer::new(ctx, utf8(&units, max)),
+        Encoding::Utf16Le => {
+            let units = &units[..units.len().min(max / 2)];
+            units.iter().flat_map(|unit| unit.to_le_bytes()).collect()
+        }
+        // The low byte of each unit, as Node has it.
+        Encoding::Latin1 | Encoding::Ascii => units.iter().map(|unit| unit.to_le_bytes()[0]).collect(),
+        Encoding::Base64 | Encoding::Base64Url => from_base64(&units),
+        Encoding::Hex => from_hex(&units),
+    };
+    bytes.truncate(max);
+    ArrayBuffer::new(ctx, bytes)
+}
+
+/// UTF-8, with U+FFFD for half of a surrogate pair.
+fn utf8(units: &[u16], max: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(units.len().min(max));
+    for decoded in char::decode_utf16(units.iter().copied()) {
+        let char = decoded.unwrap_or(char::REPLACEMENT_CHARACTER);
+        if bytes.len() + char.len_utf8() > max {
+            break;
+        }
+        bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    bytes
+}
+
+fn utf8_len(text: JsString<'_>) -> Result<usize> {
+    let units = foreign::units_of(&text)?;
+    let len =
+        |decoded: std::result::Result<char, _>| decoded.unwrap_or(char::REPLACEMENT_CHARACTER).len_utf8();
+    Ok(char::decode_utf16(units).map(len).sum())
+}
+
+/// Both alphabets; what is in neither is passed over, and `=` ends it.
+fn from_base64(units: &[u16]) -> Vec<u8> {
+    let mut digits: Vec<u8> = units
+        .iter()
+        .map(|unit| u8::try_from(*unit).unwrap_or(b' '))
+        .take_while(|byte| *byte != b'=')
+        .filter_map(|byte| match byte {
+            b'-' => Some(b'+'),
+            b'_' => Some(b'/'),
+            b'+' | b'/' => Some(byte),
+            _ => byte.is_ascii_alphanumeric().then_some(byte),
+        })
+        .collect();
+    // One digit alone is no byte.
+    if digits.len() % 4 == 1 {
+        digits.pop();
+    }
+    BASE64.decode(digits).expect("they are digits, in a number that makes bytes")
+}
+
+/// As far as it is hexadecimal.
+fn from_hex(units: &[u16]) -> Vec<u8> {
+    let digit = |unit: u16| char::from_u32(u32::from(unit)).and_then(|char| char.to_digit(16));
+    let byte = |pair: &[u16]| Some(u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).expect("two digits"));
+    units.chunks_exact(2).map_while(byte).collect()
+}
+
+fn decode<'js>(
+    ctx: Ctx<'js>,
+    bytes: TypedArray<'js, u8>,
+    encoding: u8,
+    start: usize,
+    end: usize,
+) -> Result<JsString<'js>> {
+    let encoding = Encoding::of(encoding);
+    if let Encoding::Utf16Le = encoding {
+        let units: Vec<u16> = buffers::look(&bytes, move |bytes| {
+            let pairs = range(bytes, start, end).chunks_exact(2);
+            pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
+        });
+        return foreign::string_of_units(&ctx, &units);
+    }
+    let text: String = buffers::look(&bytes, move |bytes| {
+        let bytes = range(bytes, start, end);
+        match encoding {
+            Encoding::Utf8 => String::from_utf8_lossy(bytes).into_owned(),
+            Encoding::Latin1 => bytes.iter().map(|byte| char::from(*byte)).collect(),
+            Encoding::Ascii => bytes.iter().map(|byte| char::from(byte & 0x7f)).collect(),
+            Encoding::Base64 => BASE64.encode(bytes),
+            Encoding::Base64Url => BASE64_URL.encode(bytes),
+            Encoding::Hex => hex(bytes),
+            Encoding::Utf16Le => unreachable!("it was decoded above"),
+        }
+    });
+    JsString::from_str(ctx, &text)
+}
+
+fn range(bytes: &[u8], start: usize, end: usize) -> &[u8] {
+    bytes.get(start..end.min(bytes.len())).unwrap_or_default()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).expect("a nibble is a digit");
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0f)]).collect()
+}
+
+/// -1, 0 or 1.
+fn compare(first: TypedArray<'_, u8>, second: TypedArray<'_, u8>) -> i8 {
+    let second = buffers::read(&second);
+    buffers::look(&first, move |first| first.cmp(&second) as i8)
+}
+
+/// Where `needle` is first at or after `from`, or last at or before it; -1 if nowhere. `step` is 2 where only even
+/// distances from the start count.
+fn index_of(
+    bytes: TypedArray<'_, u8>,
+    needle: TypedArray<'_, u8>,
+    from: usize,
+    is_forward: bool,
+    step: usize,
+) -> i64 {
+    let needle = buffers::read(&needle);
+    let found = buffers::look(&bytes, move |bytes| {
+        if is_forward {
+            let from = from.min(bytes.len());
+            let mut found = memmem::find_iter(&bytes[from..], &needle).map(|at| at + from);
+            if step == 1 { found.next() } else { first_aligned(bytes, &needle, from, step) }
+        } else {
+            let end = from.saturating_add(needle.len()).min(bytes.len());
+            if step == 1 {
+                memmem::rfind(&bytes[..end], &needle)
+            } else {
+                (0..=end.saturating_sub(needle.len()))
+                    .rev()
+                    .filter(|at| at % step == 0)
+                    .find(|at| bytes[*at..].starts_with(&needle))
+            }
+        }
+    });
+    found.map_or(-1, |at| i64::try_from(at).expect("an index of memory"))
+}
+
+fn first_aligned(bytes: &[u8], needle: &[u8], from: usize, step: usize) -> Option<usize> {
+    let first = from - from % step;
+    (first..bytes.len()).step_by(step).find(|at| bytes[*at..].starts_with(needle))
+}
+
+/// Repeats `pattern`, which is not empty, from `start` to `end`.
+fn fill<'js>(
+    ctx: Ctx<'js>,
+    bytes: TypedArray<'js, u8>,
+    pattern: TypedArray<'js, u8>,
+    start: usize,
+    end: usize,
+) -> Result<()> {
+    let pattern = buffers::read(&pattern);
+    let mut all = buffers::read(&bytes);
+    let end = end.min(all.len());
+    if let Some(part) = all.get_mut(start..end) {
+        for (byte, from) in part.iter_mut().zip(pattern.iter().cycle()) {
+            *byte = *from;
+        }
+    }
+    buffers::write(&ctx, &bytes, &all)
+}
+
+/// Turns the order of each `width` bytes round.
+fn swap<'js>(ctx: Ctx<'js>, bytes: TypedArray<'js, u8>, width: usize) -> Result<()> {
+    let mut all = buffers::read(&bytes);
+    for group in all.chunks_exact_mut(width) {
+        group.reverse();
+    }
+    buffers::write(&ctx, &bytes, &all)
+}
