@@ -20,6 +20,7 @@ mod fleet;
 mod follower_acks;
 mod full_disk;
 mod keys;
+mod libraries;
 mod long_tail;
 mod lost_disks;
 mod lost_records;
