@@ -7,6 +7,7 @@
 //   added then comes before that of the `await`.
 // - `await` of a value or of a thenable: the engine makes a promise, and tells when it is made and fulfilled. A thenable
 //   that rejects mostly hands on to a promise: then what its `then` was given queues the job.
+// The price: a rejected promise whose `constructor` a program reads counts as waited for, and is not told of.
 // A frame stays entered until another one is; code that is entered without one leaves all (`withoutContext`).
 import { internals, native, provide } from 'node:internal/base';
 
