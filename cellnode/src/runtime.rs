@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 pub(crate) use body::{Backlog, IncomingBody, OutgoingBody, OutgoingReader, Piece};
 pub(crate) use js::{Applications, SocketRoom};
 pub(crate) use operation::{
-    DatabaseRequest, ObjectRequest, OpAnswer, Operation, ServerAnswer, ServerRequest,
+    BucketRequest, DatabaseRequest, ObjectRequest, OpAnswer, Operation, ServerAnswer, ServerRequest,
 };
 pub(crate) use socket::read_socket;
 

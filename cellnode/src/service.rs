@@ -14,6 +14,7 @@ use holdfast_core::lease::{FenceCause, LeaseTiming};
 use holdfast_deploy::{Deployments, WatchOptions};
 use holdfast_js::Limits;
 use holdfast_outbound::{Outbound, OutboundOptions};
+use holdfast_r2::R2;
 use holdfast_records::{NodeLease, NodeLoad, Record};
 use holdfast_routing::{Router, RouterOptions, WAKE_SHARDS, wake_format};
 use holdfast_rpc::{CellClient, PROTOCOL, ProcessIdentity, Role, identity};
@@ -243,7 +244,8 @@ fn outbound(config: &Config, buckets: &Buckets, identity: &ProcessIdentity) -> R
         RouterOptions { clock_skew_max_ms: clock::millis(config.max_clock_skew), ..RouterOptions::default() };
     let (records, leases) = (Arc::clone(&buckets.records), Arc::clone(&buckets.leases));
     let router = Router::with_lease_bucket(records, leases, CellClient::new(identity.clone()), options);
-    let options = OutboundOptions { allow: config.allow_outbound.clone(), ..OutboundOptions::default() };
+    let r2 = Some(R2::new(Arc::clone(&buckets.bulk)));
+    let options = OutboundOptions { allow: config.allow_outbound.clone(), r2, ..OutboundOptions::default() };
     Ok(Outbound::new(router, options)?)
 }
 

@@ -12,6 +12,7 @@ use holdfast_bucket::{Bucket, Buckets};
 use holdfast_deploy::{Deployments, WatchOptions};
 use holdfast_js::Limits;
 use holdfast_outbound::{Outbound, OutboundOptions};
+use holdfast_r2::R2;
 use holdfast_routing::{Router, RouterOptions};
 use holdfast_rpc::tokens::TokenVerifier;
 use holdfast_rpc::{CellClient, ProcessIdentity, Role, identity};
@@ -200,7 +201,8 @@ async fn edge(
     };
     let (records, leases) = (Arc::clone(&buckets.records), Arc::clone(&buckets.leases));
     let router = Router::with_lease_bucket(records, leases, CellClient::new(identity), options);
-    let allowed = OutboundOptions { allow: config.allow_outbound.clone(), ..OutboundOptions::default() };
+    let r2 = Some(R2::new(Arc::clone(&buckets.bulk)));
+    let allowed = OutboundOptions { allow: config.allow_outbound.clone(), r2, ..OutboundOptions::default() };
     let options = WorkerOptions {
         threads: config.worker_threads(),
         limits: Limits::default(),

@@ -9,7 +9,7 @@ use holdfast_telemetry::program::causes;
 use holdfast_telemetry::{LogFormat, TelemetryOptions};
 
 use crate::output::Output;
-use crate::{bench, bucket, cell, deploy, dev, diagnose, keys, log, node, secret, token};
+use crate::{bench, bucket, cell, deploy, dev, diagnose, keys, log, node, r2, secret, token};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -71,6 +71,9 @@ enum Command {
     /// Check a store, or serve a directory as one.
     #[command(subcommand)]
     Bucket(bucket::BucketCommand),
+    /// List the R2 buckets of applications, and sweep what puts that did not end have left.
+    #[command(subcommand)]
+    R2(r2::R2Command),
     /// Make and read the bearer tokens of the SQL API.
     #[command(subcommand)]
     Token(token::Token),
@@ -121,6 +124,7 @@ async fn run(cli: Cli) -> Result<u8> {
         Command::Node(node) => node.run(output).await.map(|()| 0),
         Command::Log(log) => log.run(output).await.map(|()| 0),
         Command::Bucket(bucket) => bucket.run(output).await.map(|()| 0),
+        Command::R2(r2) => r2.run(output).await.map(|()| 0),
         Command::Token(token) => token.run(output).await.map(|()| 0),
         Command::Bench(bench) => bench.run(output).await.map(|()| 0),
         Command::Completions { shell } => completions(output, shell).map(|()| 0),

@@ -20,6 +20,7 @@ mod peers;
 mod process;
 mod progress;
 mod project;
+mod r2;
 mod secret;
 mod token;
 

@@ -3,6 +3,7 @@
 mod alarms;
 mod js;
 mod paged;
+mod r2;
 mod retire;
 mod sleep;
 mod sockets;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_js::{JsError, Redirect};
-use holdfast_outbound::{FetchFrom, Fetched, ObjectTarget, Outbound, read_whole};
+use holdfast_outbound::{BucketReply, FetchFrom, Fetched, ObjectTarget, Outbound, read_whole};
 use holdfast_rpc::Body;
 use holdfast_rpc::limits::WHOLE_BODY_LEN_MAX;
 use http_body::Body as _;
@@ -31,6 +31,8 @@ pub(crate) enum Operation {
     CallObject(Box<ObjectRequest>),
     /// Statements for a database.
     QueryDatabase(Box<DatabaseRequest>),
+    /// A request to an R2 bucket.
+    AskBucket(Box<BucketRequest>),
     /// Nothing: it failed before it could begin, and its runtime is to be told like of any other.
     Failed(Box<JsError>),
 }
@@ -74,6 +76,19 @@ pub(crate) struct DatabaseRequest {
     pub(crate) request: Bytes,
 }
 
+/// A request to an R2 bucket.
+#[derive(Debug)]
+pub(crate) struct BucketRequest {
+    /// Sends it.
+    pub(crate) outbound: Outbound,
+    /// Which bucket.
+    pub(crate) bucket: String,
+    /// What is asked, as JSON.
+    pub(crate) request: Bytes,
+    /// What is put.
+    pub(crate) body: Body,
+}
+
 /// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct ServerAnswer {
@@ -98,6 +113,8 @@ pub(crate) enum OpAnswer {
     Response(Box<ServerAnswer>),
     /// The result of a method, or of statements.
     Returned(Bytes),
+    /// What an R2 bucket says, and the bytes of an object.
+    Object(Bytes, RequestBody),
     /// There is no answer.
     Failed(Box<JsError>),
     /// Too many operations of the cell are under way; this one did not begin.
@@ -114,6 +131,7 @@ impl Operation {
             Self::Fetch(request) => of(request.request.body()),
             Self::CallObject(request) => of(request.request.body()),
             Self::QueryDatabase(query) => query.request.len(),
+            Self::AskBucket(request) => request.request.len().saturating_add(of(&request.body)),
         }
     }
 
@@ -145,6 +163,7 @@ impl Operation {
             Self::Fetch(request) => fetch(*request).await,
             Self::CallObject(request) => call_object(*request).await,
             Self::QueryDatabase(query) => query_database(*query).await,
+            Self::AskBucket(request) => ask_bucket(*request).await,
             Self::Write(_) | Self::Failed(_) => unreachable!("neither is waited for"),
         };
         result.unwrap_or_else(|error| OpAnswer::Failed(Box::new(error)))
@@ -172,6 +191,21 @@ async fn query_database(query: DatabaseRequest) -> Result<OpAnswer, JsError> {
     outbound.query_database(&database, request, deadline).await.map(OpAnswer::Returned)
 }
 
+async fn ask_bucket(request: BucketRequest) -> Result<OpAnswer, JsError> {
+    let BucketRequest { outbound, bucket, request, body } = request;
+    let BucketReply { head, body } = outbound.ask_bucket(&bucket, &request, body).await?;
+    Ok(OpAnswer::Object(head, at_hand(body).await?))
+}
+
+/// A body that is here already, as a whole.
+async fn at_hand(body: Body) -> Result<RequestBody, JsError> {
+    let is_here = body.size_hint().exact().is_some_and(|len| len <= WHOLE_BODY_LEN_MAX as u64);
+    if is_here {
+        return Ok(RequestBody::Whole(read_whole(body, WHOLE_BODY_LEN_MAX).await?));
+    }
+    Ok(RequestBody::Stream(body))
+}
+
 async fn call_object(call: ObjectRequest) -> Result<OpAnswer, JsError> {
     let ObjectRequest { outbound, target, request, method, is_socket } = call;
     let url = request.uri().to_string();
@@ -183,11 +217,6 @@ async fn call_object(call: ObjectRequest) -> Result<OpAnswer, JsError> {
     }
     let (head, body) = reply.response.into_parts();
     // An answer that came in one message has its body with it.
-    let is_here = body.size_hint().exact().is_some_and(|len| len <= WHOLE_BODY_LEN_MAX as u64);
-    let body = if is_here {
-        RequestBody::Whole(read_whole(body, WHOLE_BODY_LEN_MAX).await?)
-    } else {
-        RequestBody::Stream(body)
-    };
+    let body = at_hand(body).await?;
     Ok(OpAnswer::Response(Box::new(ServerAnswer { head, body, url, redirected: false })))
 }

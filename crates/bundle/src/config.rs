@@ -92,6 +92,7 @@ struct Draft {
     vars: Vec<(usize, BindingEntry)>,
     objects: Vec<(usize, BindingEntry, ClassUse)>,
     databases: Vec<(usize, BindingEntry)>,
+    buckets: Vec<(usize, BindingEntry)>,
     services: Vec<(usize, ServiceUse)>,
     migrations: Vec<MigrationEntry>,
     crons: Vec<String>,
@@ -128,6 +129,7 @@ impl Draft {
             "vars" => self.vars = sections::vars(reader, node)?,
             "durable_objects" => self.objects = sections::durable_objects(reader, node)?,
             "d1_databases" => self.databases = sections::d1_databases(reader, node)?,
+            "r2_buckets" => self.buckets = sections::r2_buckets(reader, node)?,
             "services" => self.services = sections::services(reader, node)?,
             "migrations" => self.migrations = sections::migrations(reader, node)?,
             "rules" => self.rules = sections::rules(reader, node)?,
@@ -160,6 +162,7 @@ impl Draft {
             vars,
             objects,
             databases,
+            buckets,
             services,
             migrations,
             crons,
@@ -193,7 +196,7 @@ impl Draft {
             services.into_iter().map(|(offset, service)| Ok((offset, service.of(&reader, &name.text)?)));
         let services = services.collect::<Result<Vec<_>, BundleError>>()?;
         let files = assets.as_ref().and_then(AssetsUse::binding_entry);
-        let others = vars.into_iter().chain(databases).chain(services).chain(files);
+        let others = vars.into_iter().chain(databases).chain(buckets).chain(services).chain(files);
         for (offset, binding, class) in others.map(|(offset, binding)| (offset, binding, None)).chain(objects)
         {
             if bindings.iter().any(|earlier| earlier.name == binding.name) {

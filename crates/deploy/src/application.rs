@@ -93,6 +93,7 @@ fn bind(
             Binding::Json { value } => Bound::Json(value),
             Binding::DurableObject { class } => Bound::ObjectNamespace { class },
             Binding::D1Database { database } => Bound::Database { name: database },
+            Binding::R2Bucket { bucket } => Bound::R2Bucket { name: bucket },
             Binding::Assets => Bound::Assets,
             Binding::SelfService { entrypoint } => Bound::SelfService { entrypoint },
         };

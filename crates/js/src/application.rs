@@ -51,6 +51,11 @@ pub enum Binding {
         /// Its name.
         name: String,
     },
+    /// An R2 bucket.
+    R2Bucket {
+        /// Its name.
+        name: String,
+    },
     /// The application's static files.
     Assets,
     /// The Worker of this application.

@@ -137,6 +137,15 @@ pub enum Op {
         /// JSON, as the SQL API's `/d1` reads it; its answer is what is returned.
         request: Bytes,
     },
+    /// A request to an R2 bucket. Answered with [`OpAnswer::Object`].
+    AskBucket {
+        /// Its name.
+        bucket: String,
+        /// JSON, as `crates/r2` reads it.
+        request: Bytes,
+        /// What is put.
+        body: OutgoingBody,
+    },
     /// The next chunk of a body. Answered with [`OpAnswer::Chunk`].
     ReadBody {
         /// Which.
@@ -159,6 +168,13 @@ pub enum OpAnswer {
     Response(IncomingResponse),
     /// The result of a method, in the clone format; for a database, JSON.
     Returned(Bytes),
+    /// What an R2 bucket says, as JSON, and the bytes of an object.
+    Object {
+        /// JSON.
+        head: Bytes,
+        /// The bytes.
+        body: IncomingBody,
+    },
     /// A chunk, or the end of the body.
     Chunk(Option<Bytes>),
     /// The chunk was taken.

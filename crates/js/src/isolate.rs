@@ -24,6 +24,7 @@ mod limits;
 pub(crate) mod modules;
 pub(crate) mod objects;
 pub(crate) mod ops;
+pub(crate) mod r2;
 pub(crate) mod scheduled;
 mod start;
 pub(crate) mod timers;

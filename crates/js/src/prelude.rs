@@ -10,7 +10,7 @@ use rquickjs::{CatchResultExt, Context, Ctx, Exception, Function, Object, Result
 use crate::foreign::{Bytecode, Shared};
 use crate::isolate::host::host;
 use crate::isolate::modules::{AnyName, StandIns};
-use crate::isolate::{console, databases, events, objects, ops, scheduled, timers};
+use crate::isolate::{console, databases, events, objects, ops, r2, scheduled, timers};
 use crate::{clone, node, storage, web};
 
 mod core_part;
@@ -60,6 +60,7 @@ static ON_DEMAND: &[&Part] = &[
     &console::INSPECT,
     &objects::PART,
     &databases::PART,
+    &r2::PART,
     &scheduled::PART,
     &storage::PART,
     &storage::SQL_PART,

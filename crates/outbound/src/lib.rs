@@ -11,11 +11,13 @@ mod fetch;
 mod fields;
 mod heads;
 mod objects;
+mod r2;
 mod redirect;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_r2::R2;
 use holdfast_routing::Router;
 
 pub use addresses::{AddressRange, AddressRangeError};
@@ -24,6 +26,7 @@ pub use fetch::{FetchFrom, Fetched};
 pub use fields::strip_hop_by_hop;
 pub use heads::{URL, incoming_request, incoming_response, outgoing_request, outgoing_response};
 pub use objects::{ObjectReply, ObjectTarget};
+pub use r2::BucketReply;
 
 use connect::Client;
 
@@ -38,6 +41,8 @@ pub struct OutboundOptions {
     pub response_timeout: Duration,
     /// Without a byte of an answer's body. 120 s.
     pub idle_timeout: Duration,
+    /// Keeps the objects of R2 buckets; none: there are no R2 buckets.
+    pub r2: Option<R2>,
 }
 
 impl Default for OutboundOptions {
@@ -47,6 +52,7 @@ impl Default for OutboundOptions {
             connect_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(120),
             idle_timeout: Duration::from_secs(120),
+            r2: None,
         }
     }
 }

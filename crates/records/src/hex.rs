@@ -76,6 +76,21 @@ pub(crate) mod log_offset_or_none {
     }
 }
 
+/// Ids of bodies.
+pub(crate) mod r2_body_ids {
+    use holdfast_types::R2BodyId;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(value: &[R2BodyId], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(value.iter().map(R2BodyId::to_string))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<R2BodyId>, D::Error> {
+        let texts = Vec::<String>::deserialize(deserializer)?;
+        texts.iter().map(|text| text.parse().map_err(serde::de::Error::custom)).collect()
+    }
+}
+
 /// A time, where there is one.
 pub(crate) mod millis_or_none {
     use holdfast_types::Millis;
@@ -113,6 +128,7 @@ text!(follower_name, holdfast_types::FollowerName);
 text!(host_id, holdfast_types::HostId);
 text!(incarnation, holdfast_types::Incarnation);
 text!(node_name, holdfast_types::NodeName);
+text!(r2_body_id, holdfast_types::R2BodyId);
 text!(session_id, holdfast_types::SessionId);
 text!(waker_name, holdfast_types::WakerName);
 text!(write_id, holdfast_types::WriteId);

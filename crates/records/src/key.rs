@@ -4,9 +4,11 @@
 use std::fmt;
 
 use holdfast_types::{
-    AlarmId, CellName, ContentHash, Epoch, FollowerName, LogOffset, NodeName, SessionId, Txid, VersionId,
-    WakeMinute,
+    AlarmId, CellName, ContentHash, Epoch, FollowerName, LogOffset, NodeName, R2BodyId, R2BucketName,
+    SessionId, Txid, VersionId, WakeMinute,
 };
+
+use crate::{escape_r2_key, unescape_r2_key};
 
 /// Level of an LTX object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -110,6 +112,10 @@ pub enum Key {
     Secrets,
     /// `deploy-blobs/sha256/<hash>`: bytes of versions.
     Blob(ContentHash),
+    /// `r2/<bucket>/o/<key>`: the record of an object of an R2 bucket; the key is escaped, in an order that is its own.
+    R2Object(R2BucketName, String),
+    /// `r2/<bucket>/b/<key>/<id>`: a body of such an object, written before the record that names it.
+    R2Body(R2BucketName, String, R2BodyId),
 }
 
 impl fmt::Display for Key {
@@ -144,6 +150,10 @@ impl fmt::Display for Key {
             Self::Version(id) => write!(f, "{VERSIONS_PREFIX}{id}.json"),
             Self::Secrets => f.write_str("deploy/secrets.json"),
             Self::Blob(hash) => write!(f, "{BLOBS_PREFIX}{hash}"),
+            Self::R2Object(bucket, key) => write!(f, "{}{}", r2_objects_prefix(bucket), escape_r2_key(key)),
+            Self::R2Body(bucket, key, body) => {
+                write!(f, "{}{}/{body}", r2_bodies_prefix(bucket), escape_r2_key(key))
+            }
         }
     }
 }
@@ -159,6 +169,18 @@ pub const WAKE_ENTRIES_PREFIX: &str = "wake/entries/";
 
 /// The leases of wakers begin with it.
 pub const WAKER_LEASES_PREFIX: &str = "wake/waker-";
+
+/// `r2/<bucket>/o/`: the records of the objects of an R2 bucket.
+#[must_use]
+pub fn r2_objects_prefix(bucket: &R2BucketName) -> String {
+    format!("r2/{bucket}/o/")
+}
+
+/// `r2/<bucket>/b/`: the bodies of the objects of an R2 bucket.
+#[must_use]
+pub fn r2_bodies_prefix(bucket: &R2BucketName) -> String {
+    format!("r2/{bucket}/b/")
+}
 
 /// `wake/entries/<minute>/`: the alarms that may be due from one minute on.
 #[must_use]
@@ -232,6 +254,14 @@ impl Key {
                 Some(Self::Version(VersionId::parse(file.strip_suffix(".json")?).ok()?))
             }
             ["deploy-blobs", "sha256", hash] => Some(Self::Blob(ContentHash::parse(hash).ok()?)),
+            ["r2", bucket, "o", key @ ..] => {
+                Some(Self::R2Object(R2BucketName::parse(bucket).ok()?, unescape_r2_key(&key.join("/"))?))
+            }
+            ["r2", bucket, "b", key @ .., body] => Some(Self::R2Body(
+                R2BucketName::parse(bucket).ok()?,
+                unescape_r2_key(&key.join("/"))?,
+                R2BodyId::parse(body).ok()?,
+            )),
             ["wake", "format.json"] => Some(Self::WakeFormat),
             ["wake", file] => {
                 let shard = file.strip_prefix("waker-")?.strip_suffix(".json")?;
@@ -302,6 +332,7 @@ mod tests {
     fn every_key_reads_back() {
         let cell = CellName::parse("db:a/../b ü").expect("valid");
         let id = AlarmId { epoch: Epoch::new(7), seq: AlarmSeq::new(300) };
+        let r2 = R2BucketName::parse("my-photos").expect("valid");
         let keys = [
             Key::Probe("x".into()),
             Key::FleetIdentity,
@@ -317,6 +348,9 @@ mod tests {
             Key::NodeLog(NodeName::parse("n.1").expect("valid"), SessionId::from_bits(7)),
             Key::LogLoss(NodeName::parse("n.1").expect("valid"), SessionId::from_bits(7)),
             Key::Bundle(NodeName::parse("n.1").expect("valid"), SessionId::from_bits(7), LogOffset::new(300)),
+            Key::R2Object(r2.clone(), "a//b/../c d~\u{7f}é/".into()),
+            Key::R2Object(r2.clone(), String::new()),
+            Key::R2Body(r2, "/a/".into(), R2BodyId::new(1_700_000_000_000, 7)),
             Key::SweepLease,
             Key::WakeFormat,
             Key::WakerLease(0x1f),
@@ -363,6 +397,15 @@ mod tests {
             "wake/entries/0000000001b05515/db:users/0000000000000002-0000000000000003"
         );
         assert_eq!(Key::WakerLease(10).to_string(), "wake/waker-000a.json");
+        let bucket = R2BucketName::parse("photos").expect("valid");
+        assert_eq!(
+            Key::R2Object(bucket.clone(), "2026/a b.jpg".into()).to_string(),
+            "r2/photos/o/=2026/=a!20b.jpg"
+        );
+        assert_eq!(
+            Key::R2Body(bucket, "x".into(), R2BodyId::new(0x18b_cfe5_6800, 3)).to_string(),
+            "r2/photos/b/=x/018bcfe5680000000000000000000003"
+        );
     }
 
     #[test]
@@ -374,6 +417,10 @@ mod tests {
             "cells/db:x/ltx/e1/opener.json",
             "cells/db:%61/own.json",
             "wake/waker-1.json",
+            "r2/photos/o/x",
+            "r2/photos/o/=%61!7a",
+            "r2/photos/b/=x",
+            "r2/photos/b/=x/=y",
         ] {
             assert!(Key::parse(bad).is_err(), "{bad}");
         }

@@ -184,6 +184,11 @@ pub enum Binding {
         /// Its name.
         database: String,
     },
+    /// An R2 bucket: the part `r2/<bucket>/` of the fleet's bucket.
+    R2Bucket {
+        /// Its name.
+        bucket: String,
+    },
     /// The application's static files.
     Assets,
     /// The Worker of this application.

@@ -4,6 +4,7 @@
 mod alarms;
 mod files;
 mod paged;
+mod r2;
 
 use std::time::Duration;
 
@@ -67,6 +68,7 @@ pub struct Metrics {
     cell_handoffs: Counters<HandoffOutcome>,
     thread_stalls: BoundCounter<u64>,
     alarms: alarms::AlarmMetrics,
+    r2: r2::R2Metrics,
     paged: paged::PagedMetrics,
     restores: Counters2<RestoreSource, Outcome>,
     restore_bytes: BoundCounter<u64>,
@@ -145,6 +147,7 @@ impl Metrics {
             cell_handoffs: Counters::new(meter, &names::CELL_HANDOFFS),
             thread_stalls: one(&names::THREAD_STALLS),
             alarms: alarms::AlarmMetrics::new(meter),
+            r2: r2::R2Metrics::new(meter),
             paged: paged::PagedMetrics::new(meter),
             restores: Counters2::new(meter, &names::RESTORES),
             restore_bytes: one(&names::RESTORE_BYTES),

@@ -179,6 +179,10 @@ metrics! {
         "Writes of the alarm index: wake entries put, retired records written, obsolete entries deleted.";
     SCHEDULED_RUNS: Kind::Counter, "holdfast.cellnode.scheduled.runs.count", "{run}", ["outcome"],
         "Runs of `scheduled` handlers that have ended: ok, failed (it threw, or took 15 minutes), given_up (it began three times and never ended).";
+    R2_OPERATIONS: Kind::Counter, "holdfast.app_buckets.operations.count", "{operation}", ["operation", "outcome"],
+        "Operations on R2 buckets of the application, by method and outcome: ok, failed.";
+    R2_BYTES: Kind::Counter, "holdfast.app_buckets.objects.bytes", "By", ["direction"],
+        "Bytes of objects that went into R2 buckets of the application and that were asked of them.";
     LOG_RETAINED: Kind::UpDown, "holdfast.cellnode.log.retained.bytes", "By", [],
         "Bytes of frames in the memory of sessions that the bucket does not store yet.";
     LOG_BUNDLES: Kind::Counter, "holdfast.cellnode.log.bundles.count", "{bundle}", ["outcome"],

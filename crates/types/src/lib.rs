@@ -10,6 +10,7 @@ mod cell;
 mod content;
 mod name;
 mod number;
+mod r2;
 mod token;
 
 pub use alarm::{AlarmId, AlarmTime};
@@ -17,4 +18,5 @@ pub use cell::{CELL_NAME_LEN_MAX, CellName, CellNameError};
 pub use content::{ContentHash, ContentHashError};
 pub use name::{FleetId, FollowerName, HostId, NAME_LEN_MAX, NameError, NodeName, WakerName, Zone};
 pub use number::{AlarmSeq, Epoch, LogEpoch, LogOffset, Millis, NumberError, Position, Txid, WakeMinute};
-pub use token::{Incarnation, SessionId, TokenError, VersionId, WriteId};
+pub use r2::{R2BucketName, R2BucketNameError};
+pub use token::{Incarnation, R2BodyId, SessionId, TokenError, VersionId, WriteId};

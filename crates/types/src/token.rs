@@ -84,6 +84,24 @@ token!(
     /// One version of the deployed application: the first 128 bits of the SHA-256 of its manifest.
     VersionId, "version id"
 );
+token!(
+    /// One body of an object of an R2 bucket: milliseconds since 1970 in the upper 48 bits, randomness below.
+    R2BodyId, "R2 body id"
+);
+
+impl R2BodyId {
+    /// An id made `ms` milliseconds since 1970, with randomness.
+    #[must_use]
+    pub const fn new(ms: u64, random: u128) -> Self {
+        Self(((ms as u128) << 80) | (random & (u128::MAX >> 48)))
+    }
+
+    /// When it was made, by the clock of whoever made it.
+    #[must_use]
+    pub const fn made_ms(self) -> u64 {
+        (self.0 >> 80) as u64
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -37,6 +37,8 @@ pub(super) enum Outcome {
     Response(Box<IncomingResponse>, Body),
     /// The result of a method.
     Returned(Bytes),
+    /// What an R2 bucket says, and the bytes of an object.
+    Object(Bytes, Body),
     /// A chunk of a body or its end, and the rest of the body.
     Read(IncomingBodyId, Option<Bytes>, Body),
     /// A chunk was taken.

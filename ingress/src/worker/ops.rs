@@ -86,6 +86,12 @@ pub(super) async fn query_database(
     answer.map(Outcome::Returned).into()
 }
 
+/// A request to an R2 bucket.
+pub(super) async fn ask_bucket(outbound: Outbound, bucket: String, request: Bytes, body: Body) -> Outcome {
+    let reply = outbound.ask_bucket(&bucket, &request, body).await;
+    reply.map(|reply| Outcome::Object(reply.head, reply.body)).into()
+}
+
 /// The next chunk of a body.
 pub(super) async fn read(id: IncomingBodyId, mut body: Body) -> Outcome {
     loop {

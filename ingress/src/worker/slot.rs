@@ -132,6 +132,7 @@ impl Slot {
                 OpAnswer::Response(*head)
             }
             Outcome::Returned(bytes) => OpAnswer::Returned(bytes),
+            Outcome::Object(head, body) => OpAnswer::Object { head, body: self.receive(body, running.event) },
             Outcome::Read(id, chunk, body) => {
                 if chunk.is_some() && running.reads.is_some() {
                     self.incoming.insert(id, Upload { body, event: running.event });

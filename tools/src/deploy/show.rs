@@ -40,6 +40,7 @@ fn to_json(id: VersionId, state: &str, record: &VersionRecord) -> Value {
         Binding::D1Database { database } => {
             json!({ "name": name, "type": "d1_database", "database": database })
         }
+        Binding::R2Bucket { bucket } => json!({ "name": name, "type": "r2_bucket", "bucket": bucket }),
         Binding::Assets => json!({ "name": name, "type": "assets" }),
         Binding::SelfService { entrypoint } => {
             json!({ "name": name, "type": "self_service", "entrypoint": entrypoint })
@@ -95,6 +96,7 @@ fn to_text(id: VersionId, state: &str, record: &VersionRecord) -> String {
                 Binding::Json { value } => ("json", value.as_str()),
                 Binding::DurableObject { class } => ("Durable Objects", class.as_str()),
                 Binding::D1Database { database } => ("D1 database", database.as_str()),
+                Binding::R2Bucket { bucket } => ("R2 bucket", bucket.as_str()),
                 Binding::Assets => ("static files", ""),
                 Binding::SelfService { entrypoint } => {
                     ("this Worker", entrypoint.as_deref().unwrap_or("default"))

@@ -187,9 +187,9 @@ fn what_is_broken_stops_with_its_place_and_what_runs_goes_on() {
     );
     refused(&worker("x"), "wrangler.jsonc:5:3: unknown key `mian`");
     config(
-        "{ \"name\": \"app\", \"main\": \"index.js\", \"compatibility_date\": \"2026-11-01\",\n  \"r2_buckets\": [] }",
+        "{ \"name\": \"app\", \"main\": \"index.js\", \"compatibility_date\": \"2026-11-01\",\n  \"kv_namespaces\": [] }",
     );
-    refused(&worker("x"), "wrangler.jsonc:2:3: `r2_buckets` is not supported yet");
+    refused(&worker("x"), "wrangler.jsonc:2:3: `kv_namespaces` is not supported yet");
     config(
         "{ \"name\": \"app\", \"main\": \"index.js\", \"compatibility_date\": \"2026-11-01\",\n  \"durable_objects\": \
          { \"bindings\": [{ \"name\": \"A\", \"class_name\": \"Absent\" }] } }",

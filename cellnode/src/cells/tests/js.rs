@@ -8,6 +8,7 @@ use futures::poll;
 use holdfast_bucket::Buckets;
 use holdfast_js::{Application, Binding, Limits, SourceKind, id_from_name};
 use holdfast_outbound::{Outbound, OutboundOptions};
+use holdfast_r2::R2;
 use holdfast_routing::{Router, RouterOptions};
 use holdfast_rpc::{Body, CallError, CellClient, ProcessIdentity};
 use http_body_util::{BodyExt as _, Full};
@@ -74,6 +75,7 @@ pub(super) fn application(source: &str, version: &str) -> Option<Arc<Application
     let application = Application::new(version, "main.js", [module])
         .unwrap()
         .bind("ROWS", Binding::ObjectNamespace { class: "Rows".into() })
+        .bind("FILES", Binding::R2Bucket { name: "files".into() })
         .bind("VERSION", Binding::Text(version.into()));
     Some(Arc::new(application))
 }
@@ -82,7 +84,8 @@ fn outbound(buckets: &Buckets, identity: &ProcessIdentity) -> Outbound {
     let (records, leases) = (Arc::clone(&buckets.records), Arc::clone(&buckets.leases));
     let client = CellClient::new(identity.clone());
     let router = Router::with_lease_bucket(records, leases, client, RouterOptions::default());
-    Outbound::new(router, OutboundOptions::default()).unwrap()
+    let r2 = Some(R2::new(Arc::clone(&buckets.bulk)));
+    Outbound::new(router, OutboundOptions { r2, ..OutboundOptions::default() }).unwrap()
 }
 
 impl Js {

@@ -78,6 +78,7 @@ pub(super) fn op_answer(answer: OpAnswer, bodies: &mut Bodies) -> JsAnswer {
         OpAnswer::Refused(reason) => JsAnswer::Failed(JsError { overloaded: true, ..JsError::new(reason) }),
         OpAnswer::Failed(error) => JsAnswer::Failed(*error),
         OpAnswer::Returned(value) => JsAnswer::Returned(value),
+        OpAnswer::Object(head, body) => JsAnswer::Object { head, body: bodies.take_in(body) },
         OpAnswer::Response(answer) => JsAnswer::Response(response(*answer, bodies)),
     }
 }

@@ -7,7 +7,8 @@ use holdfast_telemetry::metrics;
 use super::convert::{event_of, failed, response_answer, returned};
 use super::object::JsObject;
 use crate::runtime::{
-    AlarmEnd, DatabaseRequest, Effect, ObjectRequest, OpId, Operation, Piece, ServerRequest, Turn,
+    AlarmEnd, BucketRequest, DatabaseRequest, Effect, ObjectRequest, OpId, Operation, Piece, ServerRequest,
+    Turn,
 };
 
 impl JsObject {
@@ -138,6 +139,10 @@ impl JsObject {
             }
             Op::QueryDatabase { database, request } => {
                 Ok(Operation::QueryDatabase(Box::new(DatabaseRequest { outbound, database, request })))
+            }
+            Op::AskBucket { bucket, request, body } => {
+                let body = live.bodies.request(body);
+                Ok(Operation::AskBucket(Box::new(BucketRequest { outbound, bucket, request, body })))
             }
             Op::CallObject { class, id, name, call } => {
                 let target = ObjectTarget { class, id, name };

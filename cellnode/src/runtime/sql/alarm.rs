@@ -88,7 +88,7 @@ impl Sql {
             OpAnswer::Response(answer) => format!("{} answered {}", answer.url, answer.head.status),
             OpAnswer::Failed(error) => error.to_string(),
             OpAnswer::Refused(reason) => reason.clone(),
-            OpAnswer::Chunk(_) | OpAnswer::Written(_) | OpAnswer::Returned(_) => {
+            OpAnswer::Chunk(_) | OpAnswer::Written(_) | OpAnswer::Returned(_) | OpAnswer::Object(..) => {
                 unreachable!("a request is answered with a response")
             }
         };

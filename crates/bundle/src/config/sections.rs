@@ -2,7 +2,7 @@
 
 use holdfast_cron::Schedule;
 use holdfast_records::{Binding, BindingEntry, MigrationEntry};
-use holdfast_types::CellName;
+use holdfast_types::{CellName, R2BucketName};
 
 use super::read::{Reader, Spot};
 use super::tree::{Node, Value};
@@ -126,6 +126,44 @@ pub(super) fn d1_databases(
             ));
         }
         let binding = Binding::D1Database { database: database.text };
+        found.push((name.offset, BindingEntry { name: name.text, binding }));
+    }
+    Ok(found)
+}
+
+/// `r2_buckets`. A bucket is a part of the fleet's own; applications that name the same one share it.
+pub(super) fn r2_buckets(
+    reader: &Reader<'_>,
+    node: &Node,
+) -> Result<Vec<(usize, BindingEntry)>, BundleError> {
+    const KEY: &str = "r2_buckets";
+    let mut found = Vec::new();
+    for item in reader.list(KEY, node)? {
+        let (mut name, mut bucket) = (None, None);
+        for entry in reader.table(KEY, item)? {
+            match entry.key.as_str() {
+                "binding" => name = Some(reader.text("r2_buckets.binding", &entry.node)?),
+                "bucket_name" => bucket = Some(reader.text("r2_buckets.bucket_name", &entry.node)?),
+                // Of Wrangler's own server; and the fleet's bucket is where it was put.
+                "preview_bucket_name" | "jurisdiction" | "remote" | "experimental_remote" => {}
+                _ => {
+                    return Err(reader.unknown(
+                        KEY,
+                        entry,
+                        &["binding", "bucket_name", "preview_bucket_name"],
+                    ));
+                }
+            }
+        }
+        let missing = |key: &str, what| reader.missing(item.offset, &format!("{KEY}.{key}"), what);
+        let name = name.ok_or_else(|| missing("binding", "the property of `env`"))?;
+        let name = identifier(reader, "r2_buckets.binding", name)?;
+        let bucket = bucket.ok_or_else(|| missing("bucket_name", "which bucket"))?;
+        if R2BucketName::parse(&bucket.text).is_err() {
+            let problem = "is not 3 to 63 of `a-z 0-9 -`, starting and ending with a letter or a digit";
+            return Err(reader.wrong_value("r2_buckets.bucket_name", &bucket, problem));
+        }
+        let binding = Binding::R2Bucket { bucket: bucket.text };
         found.push((name.offset, BindingEntry { name: name.text, binding }));
     }
     Ok(found)

@@ -182,6 +182,7 @@ fn toml_gives_bindings_classes_and_definitions() {
              [vars]\nMODE = \"live\"\nLIMITS = { b = [1, 2.5], a = true }\n[define]\nVERSION = '\"v7\"'\n\
              [[durable_objects.bindings]]\nname = \"ROOMS\"\nclass_name = \"Room\"\n\
              [[d1_databases]]\nbinding = \"DB\"\ndatabase_name = \"shop\"\ndatabase_id = \"0\"\nmigrations_dir = \"m\"\n\
+             [[r2_buckets]]\nbinding = \"PHOTOS\"\nbucket_name = \"my-photos\"\npreview_bucket_name = \"x\"\njurisdiction = \"eu\"\n\
              [triggers]\ncrons = [\"5 4 * * sun\", \"*/30 * * * *\", \"5 4 * * sun\"]\n\
              [[services]]\nbinding = \"ME\"\nservice = \"chat\"\nentrypoint = \"Admin\"\n\
              [[migrations]]\ntag = \"v1\"\nnew_sqlite_classes = [\"Hall\"]\n[[migrations]]\ntag = \"v2\"\nrenamed_classes = [{ from = \"Hall\", to = \"Room\" }]\n",
@@ -200,7 +201,8 @@ fn toml_gives_bindings_classes_and_definitions() {
     assert_eq!(bindings[0], ("DB", &Binding::D1Database { database: "shop".into() }));
     assert_eq!(bindings[2], ("ME", &Binding::SelfService { entrypoint: Some("Admin".into()) }));
     assert_eq!(bindings[1], ("LIMITS", &Binding::Json { value: "{\"b\":[1,2.5],\"a\":true}".into() }));
-    assert_eq!(bindings[4], ("ROOMS", &Binding::DurableObject { class: "Room".into() }));
+    assert_eq!(bindings[4], ("PHOTOS", &Binding::R2Bucket { bucket: "my-photos".into() }));
+    assert_eq!(bindings[5], ("ROOMS", &Binding::DurableObject { class: "Room".into() }));
     assert_eq!(manifest.migrations[1].renamed_classes, [("Hall".to_owned(), "Room".to_owned())]);
     assert_eq!(manifest.crons, ["*/30 * * * *", "5 4 * * sun"]);
     let notes = bundled.notes.join("\n");

@@ -51,6 +51,13 @@ fn a_wrong_configuration_is_told_with_its_place() {
             "\"d1_databases\": [{\"binding\": \"DB\", \"database\": \"a\"}]",
             "unknown key `d1_databases.database`",
         ),
+        ("\"r2_buckets\": [{\"binding\": \"B\"}]", "`r2_buckets.bucket_name` is missing"),
+        ("\"r2_buckets\": [{\"bucket_name\": \"abc\"}]", "`r2_buckets.binding` is missing"),
+        (
+            "\"r2_buckets\": [{\"binding\": \"B\", \"bucket_name\": \"A/b\"}]",
+            "`r2_buckets.bucket_name`: `A/b` is not 3 to 63 of `a-z 0-9 -`",
+        ),
+        ("\"r2_buckets\": [{\"name\": \"abc\"}]", "unknown key `r2_buckets.name`"),
         (
             "\"services\": [{\"binding\": \"S\", \"service\": \"b\"}]",
             "`services.service`: `b` is another application",

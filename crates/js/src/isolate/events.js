@@ -300,7 +300,7 @@ export default function (native, internals) {
     internals.load('request');
     internals.load('response');
     internals.load('outgoing');
-    const content = internals.incomingSource(body);
+    const content = internals.incomingSource(body, headers);
     return internals.incomingRequest({
       method, url, headers, signal: undefined, cf: cf === undefined ? undefined : JSON.parse(cf),
       body: content === null ? null : content instanceof Uint8Array ? internals.bodyOfBytes(content) : internals.bodyOfSource(content),
@@ -424,6 +424,9 @@ export default function (native, internals) {
     else if (kind === 'database') {
       internals.load('databases');
       env[name] = internals.makeDatabase(value);
+    } else if (kind === 'r2') {
+      internals.load('r2');
+      env[name] = internals.makeR2Bucket(value);
     } else {
       internals.load('objects');
       env[name] = kind === 'objects' ? internals.makeNamespace(value)

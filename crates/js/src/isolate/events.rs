@@ -46,6 +46,7 @@ fn bindings<'js>(ctx: &Ctx<'js>) -> Result<Vec<Vec<String>>> {
             Binding::Json(value) => ("json", value.as_str()),
             Binding::ObjectNamespace { class } => ("objects", class.as_str()),
             Binding::Database { name } => ("database", name.as_str()),
+            Binding::R2Bucket { name } => ("r2", name.as_str()),
             Binding::Assets => ("assets", ""),
             Binding::SelfService { entrypoint } => ("service", entrypoint.as_deref().unwrap_or("default")),
         };

@@ -95,6 +95,12 @@ pub(super) fn settle(ctx: &Ctx<'_>, op: OpId, answer: OpAnswer) -> Result<()> {
         OpAnswer::Failed(error) => settle.call((op.get(), false, error_to_js(ctx, &error)?)),
         OpAnswer::Response(response) => settle.call((op.get(), true, response_to_js(ctx, response)?)),
         OpAnswer::Returned(bytes) => settle.call((op.get(), true, bytes_to_js(ctx, &bytes)?)),
+        OpAnswer::Object { head, body } => {
+            let object = Object::new(ctx.clone())?;
+            object.set("head", &*String::from_utf8_lossy(&head))?;
+            object.set("body", body_to_js(ctx, &body)?)?;
+            settle.call((op.get(), true, object))
+        }
         OpAnswer::Chunk(chunk) => {
             let chunk = chunk.map(|bytes| bytes_to_js(ctx, &bytes)).transpose()?;
             settle.call((op.get(), true, chunk))

@@ -106,7 +106,7 @@ export default function (native, internals) {
     // A stream behind another one: the first is locked, as its owner can see.
     const reader = streams().reader(stream);
     const { read, cancel } = reader;
-    return bodyOf({ source: { pull: () => read(), cancel: (reason) => cancel(reason), length: streams().expectedLength(stream) } });
+    return bodyOf({ source: { pull: () => read(), cancel: (reason) => cancel(reason), length: streams().expectedLength(stream), promised: streams().promisedLength(stream) } });
   };
 
   /** The number of bytes, where it is known; strings and bytes know theirs. */

@@ -86,17 +86,27 @@ export default function (native, internals) {
     });
   };
 
-  /** What a number or bytes from outside are as the body of an answer. */
-  internals.incomingSource = (body) => (typeof body !== 'number' ? body : {
+  // What the sender of fields says that the body has; he may be wrong.
+  function promisedBy(flat) {
+    for (let index = 0; index < flat.length; index += 2) {
+      if (flat[index].toLowerCase() === 'content-length' && /^\d+$/.test(flat[index + 1])) return Number(flat[index + 1]);
+    }
+    return undefined;
+  }
+
+  /** What a number or bytes from outside are as the body of an answer, which came with these fields. */
+  internals.incomingSource = (body, flat = []) => (typeof body !== 'number' ? body : {
     pull: () => internals.readBody(body),
     cancel: () => internals.cancelBody(body),
     length: undefined,
+    promised: promisedBy(flat),
   });
 
   /** The answer of an exchange, from what the host gives. */
-  internals.answerOf = ({ status, statusText, headers: pairs, body, isSocket }) => ({
-    status, statusText, headers: pairs.flat(), body: internals.incomingSource(body), isSocket,
-  });
+  internals.answerOf = ({ status, statusText, headers: pairs, body, isSocket }) => {
+    const headers = pairs.flat();
+    return { status, statusText, headers, body: internals.incomingSource(body, headers), isSocket };
+  };
 
   const exchangeWith = (isForAssets) => ({ method, url, headers, body, socket }) => {
     const op = native.start(method, url, headers, internals.sendBody(body), socket, isForAssets);

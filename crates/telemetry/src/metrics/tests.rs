@@ -51,6 +51,8 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.alarms_retrying_changed(1);
     metrics.alarm_index_write("put", true);
     metrics.scheduled_run("ok");
+    metrics.r2_operation("put", true);
+    metrics.r2_bytes("in", 10);
     metrics.restore(RestoreSource::Local, Outcome::Failed, 7, 3);
     metrics.paged_pages(PageUse::Demand, 3);
     metrics.paged_bytes(PageUse::Fill, 4096);

@@ -74,7 +74,11 @@ impl Slot {
             event.and_then(|event| self.events.get(&event)).map_or_else(Span::none, |e| e.span.clone());
         let reads = match &op_call {
             Op::ReadBody { body } => Some(*body),
-            Op::Fetch(_) | Op::CallObject { .. } | Op::QueryDatabase { .. } | Op::WriteBody { .. } => None,
+            Op::Fetch(_)
+            | Op::CallObject { .. }
+            | Op::QueryDatabase { .. }
+            | Op::AskBucket { .. }
+            | Op::WriteBody { .. } => None,
         };
         let outbound = self.thread.context.outbound.clone();
         let timeout = self.thread.context.options.call_timeout();
@@ -105,6 +109,10 @@ impl Slot {
             }
             Op::QueryDatabase { database, request } => {
                 Some(self.spawn(op, span, ops::query_database(outbound, database, request, timeout)))
+            }
+            Op::AskBucket { bucket, request, body } => {
+                let body = self.send_upload(body);
+                Some(self.spawn(op, span, ops::ask_bucket(outbound, bucket, request, body)))
             }
             Op::ReadBody { body: id } => {
                 match self.incoming.remove(&id).map(|upload| ops::read_now(id, upload.body)) {

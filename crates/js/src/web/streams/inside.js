@@ -4,6 +4,7 @@
 function byteStream(source, { length } = {}) {
   const stream = new ReadableState();
   stream.length = length;
+  stream.promised = source.promised;
   const pull = () =>
     then(promiseCall(source.pull, source), (bytes) => {
       const { controller } = stream;
@@ -155,6 +156,8 @@ export default function (native, shared) {
     isLocked: (stream) => readableState(stream).isLocked,
     isDisturbed: (stream) => readableState(stream).disturbed,
     expectedLength: (stream) => readableState(stream).length,
+    /** How long it is, or how long its sender said that it is. */
+    promisedLength: (stream) => readableState(stream).length ?? readableState(stream).promised,
     byteStream,
     bytesStream,
     reader: insideReader,

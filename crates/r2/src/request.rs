@@ -1,0 +1,105 @@
+//! Requests as an isolate sends them: JSON, apart from bodies. Texts are the handler's; everything is checked here again.
+
+use holdfast_records::R2HttpMetadata;
+use serde::Deserialize;
+
+use crate::condition::Condition;
+use crate::digest::Given;
+use crate::range::WantedRange;
+
+/// What is asked of a bucket.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "method", rename_all = "camelCase")]
+pub(crate) enum Request {
+    /// All of an object but its bytes.
+    Head {
+        /// Its key.
+        key: String,
+    },
+    /// An object.
+    Get(Get),
+    /// Puts an object; its bytes come beside.
+    Put(Put),
+    /// Deletes objects.
+    Delete {
+        /// Their keys.
+        keys: Vec<String>,
+    },
+    /// A page of the objects.
+    List(List),
+}
+
+impl Request {
+    /// The method, as errors and metrics name it.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Head { .. } => "head",
+            Self::Get(_) => "get",
+            Self::Put(_) => "put",
+            Self::Delete { .. } => "delete",
+            Self::List(_) => "list",
+        }
+    }
+}
+
+/// A read of an object.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Get {
+    /// Its key.
+    pub(crate) key: String,
+    /// Where it does not hold, the bytes are not given.
+    #[serde(default)]
+    pub(crate) only_if: Condition,
+    /// Which bytes.
+    #[serde(default)]
+    pub(crate) range: Option<WantedRange>,
+    /// Which bytes, as a field of HTTP; instead of the other.
+    #[serde(default)]
+    pub(crate) range_header: Option<String>,
+}
+
+/// A write of an object.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Put {
+    /// Its key.
+    pub(crate) key: String,
+    /// How many bytes come.
+    pub(crate) length: u64,
+    /// Where it does not hold, nothing is put.
+    #[serde(default)]
+    pub(crate) only_if: Condition,
+    /// What HTTP is to be told.
+    #[serde(default)]
+    pub(crate) http_metadata: R2HttpMetadata,
+    /// Names and values of the application.
+    #[serde(default)]
+    pub(crate) custom_metadata: Vec<(String, String)>,
+    /// What the bytes must come to.
+    #[serde(default)]
+    pub(crate) checksum: Option<Given>,
+    /// `Standard` or `InfrequentAccess`.
+    #[serde(default)]
+    pub(crate) storage_class: Option<String>,
+}
+
+/// A page of a listing.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct List {
+    /// Only keys that begin with it.
+    pub(crate) prefix: String,
+    /// Where the page before ended.
+    pub(crate) cursor: Option<String>,
+    /// Most objects and prefixes.
+    pub(crate) limit: Option<i64>,
+    /// Keys that have it behind the prefix are told by what stands before it.
+    pub(crate) delimiter: Option<String>,
+    /// Only keys after it.
+    pub(crate) start_after: Option<String>,
+    /// Whether the metadata for HTTP are wanted.
+    pub(crate) http_metadata: bool,
+    /// Whether the custom metadata are wanted.
+    pub(crate) custom_metadata: bool,
+}

@@ -1,0 +1,146 @@
+//! A body on its way into the bucket: counted, hashed, and held to the length that was promised.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use holdfast_bucket::{BucketError, ByteStream, ErrorKind};
+use holdfast_records::{Key, R2Body, R2Checksums};
+use holdfast_telemetry::metrics;
+use holdfast_types::{R2BodyId, R2BucketName};
+
+use super::{INLINE_LEN_MAX, R2, now_ms, random};
+use crate::R2Error;
+use crate::digest::{Digests, Given};
+use crate::request::Put;
+
+/// Longest wait for room.
+const ROOM_TIMEOUT: Duration = Duration::from_secs(60);
+/// Memory of one upload, at most: what the stores' clients take for the parts that they send.
+const UPLOAD_LEN_MAX: u64 = 24 << 20;
+
+/// A body that is in the bucket, or that goes into the record.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) place: R2Body,
+    /// The bytes, where they go into the record.
+    pub(super) inline: Bytes,
+    pub(super) etag: String,
+    pub(super) checksums: R2Checksums,
+}
+
+/// What is known of a body that passes.
+struct Passed {
+    len: u64,
+    digests: Digests,
+    /// Why it ended before its time.
+    broken: Option<String>,
+}
+
+type Shared = Arc<Mutex<Passed>>;
+
+fn lock(shared: &Shared) -> MutexGuard<'_, Passed> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The body, looked at as it passes. It breaks where it has not the length that was promised.
+fn watched(body: ByteStream, expected: u64, shared: Shared) -> ByteStream {
+    let breaks = move |shared: &Shared, why: String| {
+        lock(shared).broken = Some(why.clone());
+        BucketError::new("put", "", ErrorKind::BadBody, why)
+    };
+    let pieces = stream::try_unfold(body, move |mut body| {
+        let shared = Arc::clone(&shared);
+        async move {
+            match body.try_next().await {
+                Ok(Some(piece)) => {
+                    let len = {
+                        let mut passed = lock(&shared);
+                        passed.len += piece.len() as u64;
+                        passed.digests.update(&piece);
+                        passed.len
+                    };
+                    if len > expected {
+                        return Err(breaks(
+                            &shared,
+                            format!("it has more than the {expected} bytes promised"),
+                        ));
+                    }
+                    Ok(Some((piece, body)))
+                }
+                Ok(None) => {
+                    let len = lock(&shared).len;
+                    if len < expected {
+                        return Err(breaks(
+                            &shared,
+                            format!("it has {len} of the {expected} bytes promised"),
+                        ));
+                    }
+                    Ok(None)
+                }
+                Err(error) => Err(breaks(&shared, error.detail)),
+            }
+        }
+    });
+    pieces.boxed()
+}
+
+impl R2 {
+    /// Writes the body of a put, whose record is not written yet.
+    pub(super) async fn write_body(
+        &self,
+        name: &R2BucketName,
+        put: &Put,
+        body: ByteStream,
+    ) -> Result<Written, R2Error> {
+        let given = put.checksum.as_ref();
+        let passed = Passed { len: 0, digests: Digests::new(given), broken: None };
+        let shared = Arc::new(Mutex::new(passed));
+        let body = watched(body, put.length, Arc::clone(&shared));
+        let (place, inline, outcome) = if put.length <= INLINE_LEN_MAX {
+            let whole = body.try_fold(BytesMut::new(), |mut whole, piece| async move {
+                whole.extend_from_slice(&piece);
+                Ok(whole)
+            });
+            let (inline, outcome) = match whole.await {
+                Ok(whole) => (whole.freeze(), Ok(())),
+                Err(error) => (Bytes::new(), Err(error)),
+            };
+            (R2Body::Inline, inline, outcome)
+        } else {
+            let _room = self.upload_room(put.length).await?;
+            let id = R2BodyId::new(now_ms(), random()?);
+            let key = Key::R2Body(name.clone(), put.key.clone(), id).to_string();
+            let outcome = self.bucket.put_stream(&key, body).await.map(drop);
+            (R2Body::Blob(id), Bytes::new(), outcome)
+        };
+        let finished = finish(&shared, outcome, given);
+        if finished.is_err() {
+            // It may have arrived all the same; no record names it.
+            self.remove_body(name, &put.key, place.id()).await;
+        }
+        let (etag, checksums) = finished?;
+        metrics().r2_bytes("in", put.length);
+        Ok(Written { place, inline, etag, checksums })
+    }
+
+    async fn upload_room(&self, len: u64) -> Result<tokio::sync::SemaphorePermit<'_>, R2Error> {
+        let mib = u32::try_from(len.min(UPLOAD_LEN_MAX).div_ceil(1 << 20)).expect("it is bounded");
+        let room = tokio::time::timeout(ROOM_TIMEOUT, self.uploads.acquire_many(mib)).await;
+        room.map_err(|_| R2Error::busy())?.map_err(R2Error::internal)
+    }
+}
+
+fn finish(
+    shared: &Shared,
+    outcome: Result<(), BucketError>,
+    given: Option<&Given>,
+) -> Result<(String, R2Checksums), R2Error> {
+    let mut passed = lock(shared);
+    if let Some(why) = passed.broken.take() {
+        return Err(R2Error::broken_body(&why));
+    }
+    outcome?;
+    std::mem::replace(&mut passed.digests, Digests::new(None)).finish(given)
+}

@@ -1,0 +1,107 @@
+//! Puts. The record is looked at first: what does not hold is refused before its body is read, and a body that is written
+//! after the look cannot have been barred before it.
+
+use holdfast_bucket::ByteStream;
+use holdfast_records::{Key, R2ObjectHead, R2Record};
+use holdfast_types::{Millis, R2BucketName};
+
+use super::body::Written;
+use super::{R2, RACES_MAX, Replaced, Seen, fresh_write_id, now_ms, pause, record_key};
+use crate::answer::{Shown, object_json};
+use crate::limits::{check_key, check_metadata, check_size};
+use crate::request::Put;
+use crate::{Answer, R2Error};
+
+impl R2 {
+    pub(super) async fn put(
+        &self,
+        name: &R2BucketName,
+        put: Put,
+        body: ByteStream,
+    ) -> Result<Answer, R2Error> {
+        check_key(&put.key)?;
+        check_size(put.length)?;
+        check_metadata(&put.custom_metadata, &put.http_metadata)?;
+        let class = put.storage_class.as_deref().unwrap_or("Standard");
+        if !matches!(class, "Standard" | "InfrequentAccess") {
+            return Err(R2Error::invalid_argument(format!("The storage class {class} is not valid.")));
+        }
+        let key = record_key(name, &put.key);
+        let seen = self.look(&key).await?;
+        if !put.only_if.holds(seen.state()) {
+            return Ok(Answer::object(None));
+        }
+        let written = self.write_body(name, &put, body).await?;
+        let object = self.publish(name, &put, written, (key, seen)).await?;
+        Ok(Answer::object(object.map(|head| object_json(&head, None, Shown::ALL))))
+    }
+
+    /// Makes a body the object; none where the condition does not hold any more.
+    async fn publish(
+        &self,
+        name: &R2BucketName,
+        put: &Put,
+        written: Written,
+        (key, mut seen): (String, Seen),
+    ) -> Result<Option<R2ObjectHead>, R2Error> {
+        let Written { place, inline, etag, checksums } = written;
+        let head = R2ObjectHead {
+            key: put.key.clone(),
+            uploaded_ms: Millis::new(now_ms()),
+            size: put.length,
+            revision: fresh_write_id()?,
+            etag,
+            checksums,
+            http: put.http_metadata.clone(),
+            custom: put.custom_metadata.clone(),
+            storage_class: put.storage_class.clone(),
+            body: place,
+        };
+        for races in 0..RACES_MAX {
+            if races > 0 {
+                seen = self.look_again(name, &key, &head, races).await?;
+                if !put.only_if.holds(seen.state()) {
+                    self.remove_body(name, &put.key, head.body.id()).await;
+                    return Ok(None);
+                }
+            }
+            let record = R2Record::new(fresh_write_id()?, seen.barred().to_vec(), Some(head.clone()));
+            match self.replace(&key, &seen, &record, &inline).await {
+                Replaced::Yes => {
+                    let before = seen.object().and_then(|object| object.body.id());
+                    self.remove_body(name, &put.key, before).await;
+                    return Ok(Some(head));
+                }
+                Replaced::No => {}
+                // Another came after this one, if this one was there; otherwise it may count as having been, except that
+                // the other may rest on a condition that it would not have met then. The body stays: whoever came after
+                // may be deleting it, so it cannot be used again.
+                Replaced::Overtaken if put.only_if.is_empty() => return Ok(Some(head)),
+                Replaced::Overtaken => return Err(R2Error::internal("a put may have been overtaken")),
+                // The record may still come to name the body, which stays.
+                Replaced::Unknown(error) => return Err(error),
+            }
+        }
+        self.remove_body(name, &put.key, head.body.id()).await;
+        Err(R2Error::internal(format!("`{key}` is written to all the time: {RACES_MAX} races were lost")))
+    }
+
+    /// What is at a key after a lost race. The body must be there after this look: a sweep that took it for a dead one has
+    /// barred it in the record before it deleted it.
+    async fn look_again(
+        &self,
+        name: &R2BucketName,
+        key: &str,
+        head: &R2ObjectHead,
+        races: u32,
+    ) -> Result<Seen, R2Error> {
+        pause(races).await?;
+        let seen = self.look(key).await?;
+        let Some(id) = head.body.id() else { return Ok(seen) };
+        let body = Key::R2Body(name.clone(), head.key.clone(), id).to_string();
+        if seen.barred().contains(&id) || self.bucket.head(&body).await?.is_none() {
+            return Err(R2Error::internal(format!("`{body}` was swept before its put had ended")));
+        }
+        Ok(seen)
+    }
+}
