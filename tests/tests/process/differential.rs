@@ -24,12 +24,11 @@ const LANES: usize = 4;
 const NOT_THERE: &str = "
 ## Not there yet
 
-Using what is not there throws an error that names it, and a key of `wrangler` that needs it stops the deploy: R2,
-`cloudflare:sockets`, WebAssembly, the Cache API; WebSockets to servers outside; over RPC functions, streams and
-`RpcTarget`. Of `nodejs_compat` there are `node:assert`, `async_hooks`, `buffer`, `crypto` (hashes, keyed hashes, random
-values, PBKDF2, HKDF, Web Crypto), `diagnostics_channel`, `events`, `path`, `process`, `querystring`, `string_decoder`,
-`timers`, `url` and `util` (without `MIMEType` and `parseArgs`), and the globals; not `node:stream` and the rest. Calls of
-one object that overlap may arrive in another order than they were made in.
+Using what is not there throws an error that names it, and a key of `wrangler` that needs it stops the deploy: multipart
+uploads of R2, `cloudflare:sockets`, WebAssembly, the Cache API. Of `nodejs_compat` there are `node:assert`, `async_hooks`,
+`buffer`, `crypto` (hashes, keyed hashes, random values, PBKDF2, HKDF, Web Crypto), `diagnostics_channel`, `events`, `path`,
+`process`, `querystring`, `string_decoder`, `timers`, `url` and `util` (without `MIMEType` and `parseArgs`), and the globals;
+not `node:stream` and the rest. 
 
 ";
 
