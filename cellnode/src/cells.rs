@@ -3,6 +3,7 @@
 
 mod actor;
 mod event;
+mod order;
 mod resident;
 mod watchdog;
 mod worker;
@@ -26,6 +27,7 @@ use crate::release::release_asleep;
 
 pub(crate) use actor::{AlarmInput, Closed, cancel_at};
 pub(crate) use event::{Event, EventHandle, EventReply};
+pub(crate) use order::CallOrders;
 pub(crate) use resident::{Resident, ResidentParts};
 pub(crate) use worker::{Job, Workers};
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use holdfast_deploy::Running;
 use holdfast_js::{Application, CRON_CLASS, CRON_OBJECT, JsError, id_from_name};
 use holdfast_outbound::{ObjectTarget, Outbound, read_whole};
+use holdfast_rpc::ObjectCall;
 use http_body_util::{BodyExt as _, Empty};
 use tokio::time::Instant;
 
@@ -70,7 +71,8 @@ async fn ask(outbound: &Outbound) -> Result<String, JsError> {
     let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
     let request =
         http::Request::get("http://cron.holdfast.internal/").body(body).expect("these are valid parts");
-    let reply = outbound.call_object(target, request, (None, false), Instant::now() + TIMEOUT).await?;
+    let reply =
+        outbound.call_object(target, request, ObjectCall::default(), Instant::now() + TIMEOUT).await?;
     let answer = read_whole(reply.response.into_body(), ANSWER_LEN_MAX).await?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }

@@ -52,6 +52,8 @@ impl Host {
 
     async fn answer(&self, call: CellCall) -> Result<CellReply, CallError> {
         let classes = &self.node.classes;
+        // Whatever comes of it, those behind it wait no longer than this does.
+        let mut place = call.object.order.map(|order| self.node.orders.arrive(order));
         classes.check(&call.cell)?;
         let Some(admission) = self.node.admit() else {
             let reason = format!("node `{}` has {} requests in flight", self.node.name, self.node.requests());
@@ -82,11 +84,15 @@ impl Host {
             (RequestBody::Whole(body), Some(memory))
         };
         let request = http::Request::from_parts(parts, body);
+        if let Some(place) = &mut place {
+            place.come(patience).await;
+        }
         let event = Event::new(EventCall { access, request, object }, Box::new((admission, memory)));
         let handle = resident.submit(self.node.config.cell_queue_max, event).map_err(|waiting| {
             let reason = format!("{waiting} requests wait for cell `{}`", resident.cell);
             CallError::Overloaded { reason, retry_after_ms: 500 }
         })?;
+        drop(place);
         let EventReply { response, thrown, position } = Caller::of(&resident, handle).wait(patience).await?;
         Ok(CellReply { response: response.map(body_of), thrown, position })
     }

@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use crate::alarm_index::IndexLanes;
 use crate::answers::Answers;
 use crate::authority::Authority;
-use crate::cells::{Cells, Workers};
+use crate::cells::{CallOrders, Cells, Workers};
 use crate::config::Config;
 use crate::data_dir::DataDir;
 use crate::dormant::Dormant;
@@ -64,6 +64,8 @@ pub struct Node {
     pub(crate) classes: Arc<dyn Classes>,
     /// The cells here.
     pub(crate) cells: Cells,
+    /// In which order the calls of stubs begin.
+    pub(crate) orders: Arc<CallOrders>,
     /// Cells that sleep: owned, and not in memory.
     pub(crate) dormant: Dormant,
     /// The threads that run them.
@@ -166,6 +168,7 @@ impl Node {
             data_dir,
             classes,
             cells: Cells::default(),
+            orders: Arc::default(),
             dormant: Dormant::default(),
             workers: Workers::start(threads, config.node.as_str(), &Handle::current()),
             runtime: Handle::current(),

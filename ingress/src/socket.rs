@@ -2,7 +2,6 @@
 //! the bodies of one internal call. A client sees exactly one close: its object's, the echo of its own, or 1012 when whatever
 //! held the socket is gone. One that breaks off without a close is lost to the object, never closed for it.
 
-mod frames;
 pub(crate) mod handshake;
 mod pump;
 #[cfg(test)]

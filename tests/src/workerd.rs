@@ -119,7 +119,7 @@ fn configuration(src: &Path, objects: &Path, config: &Value) -> Result<String> {
     Ok(format!(
         r#"using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
-  services = [(name = "main", worker = .application), (name = "database", worker = .database), (name = "disk", disk = (path = {path}, writable = true))],
+  services = [(name = "main", worker = .application), (name = "database", worker = .database), (name = "internet", network = (allow = ["public", "private", "local"])), (name = "disk", disk = (path = {path}, writable = true))],
   sockets = [(name = "http", address = "127.0.0.1:0", http = (), service = "main")]);
 const database :Workerd.Worker = (
   modules = [(name = "server.js", esModule = embed "d1/server.js")], compatibilityDate = {date},
@@ -127,7 +127,7 @@ const database :Workerd.Worker = (
   durableObjectNamespaces = [(className = "Database", uniqueKey = "Database", enableSql = true)],
   durableObjectStorage = (localDisk = "disk"));
 const application :Workerd.Worker = (
-  modules = [{modules}], compatibilityDate = {date}, bindings = [{bindings}],
+  modules = [{modules}], compatibilityDate = {date}, bindings = [{bindings}], globalOutbound = "internet",
   durableObjectNamespaces = [{classes}], durableObjectStorage = (localDisk = "disk"));
 "#
     ))

@@ -5,6 +5,7 @@ mod js;
 mod paged;
 mod r2;
 mod retire;
+mod sessions;
 mod sleep;
 mod sockets;
 mod support;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdfast_js::{JsError, Redirect};
 use holdfast_outbound::{BucketReply, FetchFrom, Fetched, ObjectTarget, Outbound, read_whole};
-use holdfast_rpc::Body;
 use holdfast_rpc::limits::WHOLE_BODY_LEN_MAX;
+use holdfast_rpc::{Body, ObjectCall};
 use http_body::Body as _;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -48,6 +48,8 @@ pub(crate) struct ServerRequest {
     pub(crate) request: http::Request<Body>,
     /// How redirects are treated.
     pub(crate) redirect: Redirect,
+    /// Whether it asks for a WebSocket, of which its body is one direction.
+    pub(crate) is_socket: bool,
 }
 
 /// A call of an object.
@@ -59,10 +61,8 @@ pub(crate) struct ObjectRequest {
     pub(crate) target: ObjectTarget,
     /// What its `fetch` is given; for a method, its arguments are the body.
     pub(crate) request: http::Request<Body>,
-    /// The method; none: `fetch`.
-    pub(crate) method: Option<String>,
-    /// Whether it asks for a socket.
-    pub(crate) is_socket: bool,
+    /// What is asked of it besides.
+    pub(crate) object: ObjectCall,
 }
 
 /// Statements for a database.
@@ -178,8 +178,12 @@ impl Operation {
 }
 
 async fn fetch(request: ServerRequest) -> Result<OpAnswer, JsError> {
-    let ServerRequest { outbound, from, request, redirect } = request;
-    let Fetched { response, url, redirected } = outbound.fetch_from(from, request, redirect).await?;
+    let ServerRequest { outbound, from, request, redirect, is_socket } = request;
+    let Fetched { response, url, redirected } = if is_socket {
+        outbound.open_socket_from(from, request).await?
+    } else {
+        outbound.fetch_from(from, request, redirect).await?
+    };
     let (head, body) = response.into_parts();
     let body = RequestBody::Stream(body);
     Ok(OpAnswer::Response(Box::new(ServerAnswer { head, body, url, redirected })))
@@ -207,11 +211,10 @@ async fn at_hand(body: Body) -> Result<RequestBody, JsError> {
 }
 
 async fn call_object(call: ObjectRequest) -> Result<OpAnswer, JsError> {
-    let ObjectRequest { outbound, target, request, method, is_socket } = call;
+    let ObjectRequest { outbound, target, request, object } = call;
     let url = request.uri().to_string();
-    let is_fetch = method.is_none();
-    let reply =
-        outbound.call_object(target, request, (method, is_socket), Instant::now() + OBJECT_TIMEOUT).await?;
+    let is_fetch = object.method.is_none();
+    let reply = outbound.call_object(target, request, object, Instant::now() + OBJECT_TIMEOUT).await?;
     if !is_fetch {
         return Ok(OpAnswer::Returned(reply.into_result().await?));
     }

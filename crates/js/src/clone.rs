@@ -50,6 +50,8 @@ fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     native.set("clone", Func::from(clone))?;
     native.set("serialize", Func::from(serialize_to_array))?;
     native.set("deserialize", Func::from(deserialize_array))?;
+    native.set("serializeReferring", Func::from(serialize_referring))?;
+    native.set("deserializeReferring", Func::from(deserialize_referring))?;
     Ok(native)
 }
 
@@ -73,6 +75,27 @@ fn serialize_to_array<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<TypedArra
 
 fn deserialize_array<'js>(ctx: Ctx<'js>, bytes: TypedArray<'js, u8>) -> Result<Value<'js>> {
     deserialize(&ctx, &buffers::read(&bytes))
+}
+
+/// Serializes `value`; of each function and each object that is more than a literal `refer` is asked first: for a number
+/// that stands for it, or undefined.
+fn serialize_referring<'js>(
+    ctx: Ctx<'js>,
+    value: Value<'js>,
+    refer: Function<'js>,
+) -> Result<TypedArray<'js, u8>> {
+    let bytes = writer::Writer::new(kit::Kit::of(&ctx)?, Vec::new()).referring(refer).run(&value)?;
+    TypedArray::new(ctx, bytes)
+}
+
+/// The value that `bytes` hold; `resolve` gives what each number stands for.
+fn deserialize_referring<'js>(
+    ctx: Ctx<'js>,
+    bytes: TypedArray<'js, u8>,
+    resolve: Function<'js>,
+) -> Result<Value<'js>> {
+    let bytes = buffers::read(&bytes);
+    reader::Reader::new(kit::Kit::of(&ctx)?, &bytes, Vec::new()).resolving(resolve).run()
 }
 
 /// Throws a `DataCloneError`.

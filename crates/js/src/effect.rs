@@ -74,6 +74,14 @@ pub enum EventCall {
         method: String,
         /// The arguments: one array.
         args: Bytes,
+        /// Whether the caller takes a result with references in it. Without that such a result is an error.
+        takes_references: bool,
+    },
+    /// A session for RPC, whose messages are those of a socket. It is answered like a request that asks for one, and its
+    /// messages come by [`EventCall::Socket`].
+    Session {
+        /// Its first message; empty where that comes like the others.
+        first: Bytes,
     },
     /// The `alarm` handler of a Durable Object. Its end is [`Effect::AlarmEnded`] or [`Effect::Fail`].
     Alarm {
@@ -112,6 +120,24 @@ pub enum OutgoingCall {
         /// The arguments: one array in the clone format.
         args: Bytes,
     },
+    /// A session for RPC. Answered with [`OpAnswer::Response`], as a request that asks for a socket.
+    Session {
+        /// The socket that carries it.
+        socket: SocketId,
+        /// Its first message; empty where that comes like the others.
+        first: Bytes,
+    },
+}
+
+/// The place of a call among those that were made by one stub: they begin at the object in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallOrder {
+    /// The stub: a random number.
+    pub stub: u64,
+    /// Calls that were made by it before.
+    pub place: u64,
+    /// The first of them that has no answer yet; `place` where all have.
+    pub floor: u64,
 }
 
 /// Something that an isolate waits for.
@@ -127,6 +153,8 @@ pub enum Op {
         id: String,
         /// The name that the id was made from, where the caller knows it.
         name: Option<String>,
+        /// Which of its stub's calls it is.
+        order: CallOrder,
         /// What it calls.
         call: OutgoingCall,
     },

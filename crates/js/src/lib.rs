@@ -10,6 +10,7 @@ mod foreign;
 mod isolate;
 mod node;
 mod prelude;
+mod rpc;
 mod storage;
 #[cfg(test)]
 mod testing;
@@ -17,10 +18,10 @@ mod web;
 
 pub use application::{Application, ApplicationError, AssetAnswer, AssetServer, Binding, SourceKind};
 pub use effect::{
-    BrokenCause, Effect, Ending, EventCall, EventId, IncomingBody, IncomingBodyId, IncomingRequest,
-    IncomingResponse, JsError, LogLevel, Now, Op, OpAnswer, OpId, OutgoingBody, OutgoingBodyId, OutgoingCall,
-    OutgoingRequest, OutgoingResponse, Redirect, RunEnd, SocketAction, SocketEnd, SocketEvent, SocketId,
-    SocketMessage, StartError, Turn, TurnEnd,
+    BrokenCause, CallOrder, Effect, Ending, EventCall, EventId, IncomingBody, IncomingBodyId,
+    IncomingRequest, IncomingResponse, JsError, LogLevel, Now, Op, OpAnswer, OpId, OutgoingBody,
+    OutgoingBodyId, OutgoingCall, OutgoingRequest, OutgoingResponse, Redirect, RunEnd, SocketAction,
+    SocketEnd, SocketEvent, SocketId, SocketMessage, StartError, Turn, TurnEnd,
 };
 pub use isolate::{CRON_CLASS, CRON_OBJECT, Isolate, IsolateKind, Limits, Object, id_from_name, is_id_of};
 pub use node::names as node_modules;

@@ -11,7 +11,7 @@ use crate::foreign::{Bytecode, Shared};
 use crate::isolate::host::host;
 use crate::isolate::modules::{AnyName, StandIns};
 use crate::isolate::{console, databases, events, objects, ops, r2, scheduled, timers};
-use crate::{clone, node, storage, web};
+use crate::{clone, node, rpc, storage, web};
 
 mod core_part;
 
@@ -68,6 +68,9 @@ static ON_DEMAND: &[&Part] = &[
     &web::crypto::KEY_PAIRS_PART,
     &web::http::BODY,
     &web::fetch::OUTGOING,
+    &rpc::STUBS,
+    &rpc::REFERENCES,
+    &rpc::SESSIONS,
 ];
 
 /// A part that has no Rust functions.

@@ -90,18 +90,27 @@ pub(crate) fn machine_roots() -> RootCertStore {
     roots
 }
 
-/// A client that trusts `roots`.
-pub(crate) fn client(options: &OutboundOptions, roots: RootCertStore) -> Result<Client, rustls::Error> {
+/// What connects to servers that `roots` vouch for, and offers these protocols.
+pub(crate) fn connector(
+    options: &OutboundOptions,
+    roots: RootCertStore,
+    protocols: &[&[u8]],
+) -> Result<Connector, rustls::Error> {
     let mut tls = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    let connector = Connector {
+    tls.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    Ok(Connector {
         policy: Arc::new(Policy::new(options.allow.clone())),
         tls: TlsConnector::from(Arc::new(tls)),
         timeout: options.connect_timeout,
-    };
+    })
+}
+
+/// A client that trusts `roots`.
+pub(crate) fn client(options: &OutboundOptions, roots: RootCertStore) -> Result<Client, rustls::Error> {
+    let connector = connector(options, roots, &[b"h2", b"http/1.1"])?;
     Ok(legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_MAX)
@@ -110,6 +119,11 @@ pub(crate) fn client(options: &OutboundOptions, roots: RootCertStore) -> Result<
 }
 
 impl Connector {
+    /// A connection of its own.
+    pub(crate) async fn open(self, uri: Uri) -> Result<Stream, ConnectError> {
+        self.connect(uri).await
+    }
+
     async fn connect(self, uri: Uri) -> Result<Stream, ConnectError> {
         let timeout = self.timeout;
         tokio::time::timeout(timeout, self.connect_untimed(uri))

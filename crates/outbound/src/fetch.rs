@@ -148,7 +148,7 @@ fn replay(bytes: Option<Bytes>) -> Result<Bytes, JsError> {
 }
 
 /// A URL that `fetch` goes to.
-fn parse(text: &str) -> Result<Url, JsError> {
+pub(crate) fn parse(text: &str) -> Result<Url, JsError> {
     let url = Url::parse(text)
         .map_err(|error| JsError::type_error(format!("fetch of `{text}` failed: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -163,7 +163,7 @@ fn parse(text: &str) -> Result<Url, JsError> {
     Ok(url)
 }
 
-fn without_fragment(mut url: Url) -> String {
+pub(crate) fn without_fragment(mut url: Url) -> String {
     url.set_fragment(None);
     url.into()
 }
@@ -209,15 +209,24 @@ fn failed(url: &Url, error: &hyper_util::client::legacy::Error) -> JsError {
             break;
         }
     }
-    let message = format!("fetch of `{}` failed: {deepest}", without_query(url));
+    told(url, deepest, is_refused, error.is_connect())
+}
+
+/// Why there is no connection.
+pub(crate) fn not_connected(url: &Url, error: &ConnectError) -> JsError {
+    told(url, error, matches!(error, ConnectError::Refused { .. }), true)
+}
+
+fn told(url: &Url, error: &dyn std::error::Error, is_refused: bool, is_retryable: bool) -> JsError {
+    let message = format!("fetch of `{}` failed: {error}", without_query(url));
     if is_refused {
         return JsError::type_error(message);
     }
-    JsError { retryable: error.is_connect(), ..JsError::new(message) }
+    JsError { retryable: is_retryable, ..JsError::new(message) }
 }
 
 /// A URL for texts: what stands in a query may be secret.
-fn without_query(url: &Url) -> String {
+pub(crate) fn without_query(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);

@@ -9,10 +9,12 @@ mod databases;
 mod decode;
 mod fetch;
 mod fields;
+pub mod frames;
 mod heads;
 mod objects;
 mod r2;
 mod redirect;
+mod websocket;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,10 +27,10 @@ pub use body::read_whole;
 pub use fetch::{FetchFrom, Fetched};
 pub use fields::strip_hop_by_hop;
 pub use heads::{URL, incoming_request, incoming_response, outgoing_request, outgoing_response};
-pub use objects::{ObjectReply, ObjectTarget};
+pub use objects::{ObjectReply, ObjectTarget, object_call};
 pub use r2::BucketReply;
 
-use connect::Client;
+use connect::{Client, Connector};
 
 /// What an application may ask, and how long it may wait.
 #[derive(Clone, Debug)]
@@ -74,6 +76,8 @@ pub struct Outbound {
 struct Inner {
     router: Router,
     client: Client,
+    /// Connects for WebSockets, which are not pooled and speak HTTP/1.1.
+    sockets: Connector,
     options: OutboundOptions,
 }
 
@@ -97,8 +101,9 @@ impl Outbound {
         options: OutboundOptions,
         roots: rustls::RootCertStore,
     ) -> Result<Self, OutboundError> {
-        let client = connect::client(&options, roots)?;
-        Ok(Self { inner: Arc::new(Inner { router, client, options }) })
+        let client = connect::client(&options, roots.clone())?;
+        let sockets = connect::connector(&options, roots, &[b"http/1.1"])?;
+        Ok(Self { inner: Arc::new(Inner { router, client, sockets, options }) })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Calls of Durable Objects: one cell each, reached by the router like any other.
 
 use bytes::Bytes;
-use holdfast_js::JsError;
+use holdfast_js::{CallOrder, JsError, OutgoingCall};
 use holdfast_routing::RouteError;
 use holdfast_rpc::{Access, Body, CallError, CellCall, ObjectCall, ThrownError};
 use holdfast_types::CellName;
@@ -32,6 +32,23 @@ pub struct ObjectReply {
     pub response: Response<Body>,
 }
 
+/// What a stub of an application asks of an object, without its body: the call as the fleet carries it.
+#[must_use]
+pub fn object_call(call: &OutgoingCall, order: CallOrder) -> ObjectCall {
+    let CallOrder { stub, place, floor } = order;
+    let order = Some(holdfast_rpc::CallOrder { stub, place, floor });
+    let plain = ObjectCall { order, ..ObjectCall::default() };
+    match call {
+        OutgoingCall::Fetch(request) => ObjectCall { is_socket: request.socket.is_some(), ..plain },
+        OutgoingCall::Rpc { method, args: _ } => {
+            ObjectCall { method: Some(method.clone()), takes_references: true, ..plain }
+        }
+        OutgoingCall::Session { socket: _, first } => {
+            ObjectCall { is_socket: true, session: Some(first.clone()), ..plain }
+        }
+    }
+}
+
 impl ObjectReply {
     /// The result of a method, in the clone format.
     ///
@@ -43,9 +60,10 @@ impl ObjectReply {
 }
 
 impl Outbound {
-    /// Calls an object: its method `method`, whose arguments in the clone format are the body, or else its `fetch`, which
-    /// sees the request's URL as it is. With `is_socket` the request asks for a WebSocket, and where the answer has status 101
-    /// both bodies are its messages. The call is over at the deadline. Dropping the future cancels it.
+    /// Calls an object as `object` says: its method, whose arguments in the clone format are the body, or else its `fetch`,
+    /// which sees the request's URL as it is. With `is_socket` the request asks for a WebSocket, or a session, and where the
+    /// answer has status 101 both bodies are its messages. The name is the target's. The call is over at the deadline.
+    /// Dropping the future cancels it.
     ///
     /// # Errors
     /// What the object threw (`remote`), or why it was not reached. `retryable` where the call certainly did not run.
@@ -53,13 +71,13 @@ impl Outbound {
         &self,
         target: ObjectTarget,
         request: Request<Body>,
-        (method, is_socket): (Option<String>, bool),
+        object: ObjectCall,
         deadline: Instant,
     ) -> Result<ObjectReply, JsError> {
         let ObjectTarget { class, id, name } = target;
         let cell = CellName::new(&class, &id).map_err(|error| JsError::new(error.to_string()))?;
         let request = internal(request)?;
-        let object = ObjectCall { name, method, is_socket };
+        let object = ObjectCall { name, ..object };
         let call = CellCall { cell, access: Access::ReadWrite, request, object, deadline };
         let reply =
             self.inner.router.forward(call).await.map_err(|error| not_answered("Durable Object", &error))?;

@@ -38,6 +38,24 @@ pub struct ObjectCall {
     /// A WebSocket is wanted: where the answer has status 101, both bodies are its messages, as [`crate::SocketReader`] reads
     /// them. Any other answer is one without a socket.
     pub is_socket: bool,
+    /// The caller takes a result with references in it, for which it opens a session.
+    pub takes_references: bool,
+    /// A session of RPC is wanted; its messages are those of a socket, and this is the first, or empty where that comes like
+    /// the others. `is_socket` is true.
+    pub session: Option<Bytes>,
+    /// In which place among the calls of one stub it was made.
+    pub order: Option<CallOrder>,
+}
+
+/// The place of a call among those that one stub makes. The calls of a stub begin in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallOrder {
+    /// The stub: a random number.
+    pub stub: u64,
+    /// Calls that it made before.
+    pub place: u64,
+    /// The first of them that had no answer when this one was made; `place` where all had.
+    pub floor: u64,
 }
 
 /// One request to a cell.

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use holdfast_types::{AlarmId, AlarmSeq, AlarmTime, CellName, Epoch, NodeName, SessionId, WakeMinute};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, request, response};
 
-use crate::{Access, ArmedAlarm, CallError, ObjectCall, OwnerHint, ThrownError, WakeCall, WakeReply, proto};
+use crate::{
+    Access, ArmedAlarm, CallError, CallOrder, ObjectCall, OwnerHint, ThrownError, WakeCall, WakeReply, proto,
+};
 
 /// What does not make sense in a message of a peer. Disposition: reject; a peer of another version, or a bug.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,7 +59,10 @@ pub(crate) fn head_to_wire(
         headers: headers_to_wire(&parts.headers),
         object_name: object.name.clone(),
         rpc_method: object.method.clone(),
-        socket: object.is_socket,
+        socket: object.is_socket && object.session.is_none(),
+        order: object.order.map(|CallOrder { stub, place, floor }| proto::CallOrder { stub, place, floor }),
+        references: object.takes_references,
+        session: object.session.clone(),
     }
 }
 
@@ -65,8 +70,19 @@ pub(crate) fn head_to_wire(
 pub(crate) type Head = (CellName, Access, ObjectCall, http::Request<()>);
 
 pub(crate) fn head_from_wire(head: Option<proto::CallHead>) -> Result<Head, WireError> {
-    let proto::CallHead { cell, access, method, path, headers, object_name, rpc_method, socket } =
-        head.ok_or_else(|| bad("head", "it is missing"))?;
+    let proto::CallHead {
+        cell,
+        access,
+        method,
+        path,
+        headers,
+        object_name,
+        rpc_method,
+        socket,
+        order,
+        references,
+        session,
+    } = head.ok_or_else(|| bad("head", "it is missing"))?;
     let cell = CellName::parse(&cell).map_err(|e| bad("cell", e))?;
     let access = match proto::Access::try_from(access) {
         Ok(proto::Access::ReadOnly) => Access::ReadOnly,
@@ -77,7 +93,19 @@ pub(crate) fn head_from_wire(head: Option<proto::CallHead>) -> Result<Head, Wire
     *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|e| bad("method", e))?;
     *request.uri_mut() = Uri::try_from(path).map_err(|e| bad("path", e))?;
     *request.headers_mut() = headers_from_wire(headers)?;
-    Ok((cell, access, ObjectCall { name: object_name, method: rpc_method, is_socket: socket }, request))
+    let object = ObjectCall {
+        name: object_name,
+        method: rpc_method,
+        is_socket: socket || session.is_some(),
+        takes_references: references,
+        session,
+        order: order.map(|proto::CallOrder { stub, place, floor }| CallOrder {
+            stub,
+            place,
+            floor: floor.min(place),
+        }),
+    };
+    Ok((cell, access, object, request))
 }
 
 pub(crate) fn reply_from_wire(
@@ -268,10 +296,26 @@ mod tests {
         request.headers_mut().append("x-a", HeaderValue::from_bytes(b"\xff\x80").unwrap());
         request.headers_mut().append("x-a", HeaderValue::from_static("2"));
         let (parts, ()) = request.into_parts();
-        let object = ObjectCall { name: Some("ü".into()), method: Some(String::new()), is_socket: true };
+        let object = ObjectCall {
+            name: Some("ü".into()),
+            method: Some(String::new()),
+            is_socket: true,
+            takes_references: true,
+            session: None,
+            order: Some(CallOrder { stub: 7, place: 5, floor: 3 }),
+        };
         let wire = head_to_wire(&cell, Access::ReadOnly, &object, &parts);
         let (cell_back, access, object_back, request) = head_from_wire(Some(wire)).unwrap();
-        assert_eq!((cell_back, access, object_back), (cell, Access::ReadOnly, object));
+        assert_eq!((cell_back, access, object_back), (cell.clone(), Access::ReadOnly, object));
+        let session = ObjectCall {
+            is_socket: true,
+            session: Some(Bytes::from_static(b"first")),
+            ..ObjectCall::default()
+        };
+        let wire = head_to_wire(&cell, Access::ReadOnly, &session, &parts);
+        // A release that knows no sessions must not take it for a socket.
+        assert!(!wire.socket);
+        assert_eq!(head_from_wire(Some(wire)).unwrap().2, session);
         assert_eq!(request.uri(), "/query?a=%2F&b=..//x");
         assert_eq!(request.method(), Method::POST);
         assert_eq!(request.headers(), &parts.headers);
@@ -288,6 +332,9 @@ mod tests {
             object_name: None,
             rpc_method: None,
             socket: false,
+            order: None,
+            references: false,
+            session: None,
         };
         assert!(head_from_wire(Some(good.clone())).is_ok());
         let field = |head| head_from_wire(head).unwrap_err().field;

@@ -25,8 +25,8 @@ use holdfast_records::ProtocolRange;
 pub const PROTOCOL: ProtocolRange = ProtocolRange { min: 1, max: 1 };
 
 pub use call::{
-    Access, ArmedAlarm, Body, BodyError, CallError, CellCall, CellReply, ObjectCall, OwnerHint, ThrownError,
-    WakeCall, WakeReply, whole_body,
+    Access, ArmedAlarm, Body, BodyError, CallError, CallOrder, CellCall, CellReply, ObjectCall, OwnerHint,
+    ThrownError, WakeCall, WakeReply, whole_body,
 };
 pub use client::{
     AppendReceiver, AppendSender, AppendStreamOver, CellClient, FollowerCallError, FollowerClient,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
+use holdfast_outbound::frames::{Ear, Said, Speaker, Unheard, bytes_of, close_frame, message_frame};
 use holdfast_rpc::{SocketFrame, SocketReader, SocketWriter};
 use holdfast_telemetry::{SocketDirection, metrics};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf};
@@ -13,8 +14,6 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tungstenite::protocol::frame::Frame;
-
-use super::frames::{Ear, Said, Unheard, bytes_of, close_frame, message_frame};
 
 /// The object is gone: the client may come again (RFC 6455's registry: service restart).
 const RESTART: u16 = 1012;
@@ -104,7 +103,7 @@ async fn up<S: AsyncRead>(
     notes: mpsc::Sender<Note>,
     is_heard: &AtomicBool,
 ) {
-    let mut ear = Ear::new(memory);
+    let mut ear = Ear::new(Speaker::Client, memory);
     let (last, uplink) = loop {
         let said = ear.hear(&mut read, is_heard).await;
         let frame = match said {
@@ -268,7 +267,7 @@ impl<S: AsyncWrite> Down<'_, S> {
     }
 
     async fn send(&mut self, frame: Frame) -> Result<(), Stalled> {
-        let mut bytes = bytes_of(frame);
+        let mut bytes = bytes_of(frame, Speaker::Server);
         while bytes.has_remaining() {
             match timeout(STALL_MAX, self.write.write_buf(&mut bytes)).await {
                 Ok(Ok(len)) if len > 0 => {}

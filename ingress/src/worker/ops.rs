@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use holdfast_js::{IncomingBodyId, JsError, OutgoingRequest};
 use holdfast_outbound::{FetchFrom, ObjectTarget, Outbound, incoming_response, outgoing_request};
-use holdfast_rpc::{Body, whole_body};
+use holdfast_rpc::{Body, ObjectCall, whole_body};
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use tokio::sync::mpsc;
@@ -29,7 +29,11 @@ pub(super) async fn fetch(
 ) -> Outcome {
     let exchange = async {
         let head = outgoing_request(&request)?;
-        let fetched = outbound.fetch_from(from?, head.map(|()| body), request.redirect).await?;
+        let head = head.map(|()| body);
+        let fetched = match request.socket {
+            Some(_) => outbound.open_socket_from(from?, head).await?,
+            None => outbound.fetch_from(from?, head, request.redirect).await?,
+        };
         let (parts, body) = fetched.response.into_parts();
         let head = incoming_response(&parts, fetched.url, fetched.redirected);
         Ok(Outcome::Response(Box::new(head), body))
@@ -40,7 +44,7 @@ pub(super) async fn fetch(
 /// A request to an object's `fetch`.
 pub(super) async fn fetch_object(
     outbound: Outbound,
-    target: ObjectTarget,
+    (target, object): (ObjectTarget, ObjectCall),
     request: OutgoingRequest,
     body: Body,
     timeout: Duration,
@@ -48,9 +52,7 @@ pub(super) async fn fetch_object(
     let call = async {
         let head = outgoing_request(&request)?;
         let deadline = Instant::now() + timeout;
-        let reply = outbound
-            .call_object(target, head.map(|()| body), (None, request.socket.is_some()), deadline)
-            .await?;
+        let reply = outbound.call_object(target, head.map(|()| body), object, deadline).await?;
         let (parts, body) = reply.response.into_parts();
         Ok(Outcome::Response(Box::new(incoming_response(&parts, request.url, false)), body))
     };
@@ -60,8 +62,7 @@ pub(super) async fn fetch_object(
 /// A call of an object's method.
 pub(super) async fn call_object(
     outbound: Outbound,
-    target: ObjectTarget,
-    method: String,
+    (target, object): (ObjectTarget, ObjectCall),
     args: Bytes,
     timeout: Duration,
 ) -> Outcome {
@@ -69,8 +70,24 @@ pub(super) async fn call_object(
         let mut request = Request::new(whole_body(args));
         *request.method_mut() = Method::POST;
         let deadline = Instant::now() + timeout;
-        let reply = outbound.call_object(target, request, (Some(method), false), deadline).await?;
+        let reply = outbound.call_object(target, request, object, deadline).await?;
         Ok(Outcome::Returned(reply.into_result().await?))
+    };
+    call.await.into()
+}
+
+/// A session of RPC with an object. `said` is what this end says on it.
+pub(super) async fn open_session(
+    outbound: Outbound,
+    (target, object): (ObjectTarget, ObjectCall),
+    said: Body,
+    timeout: Duration,
+) -> Outcome {
+    let call = async {
+        let deadline = Instant::now() + timeout;
+        let reply = outbound.call_object(target, Request::new(said), object, deadline).await?;
+        let (parts, body) = reply.response.into_parts();
+        Ok(Outcome::Response(Box::new(incoming_response(&parts, String::new(), false)), body))
     };
     call.await.into()
 }

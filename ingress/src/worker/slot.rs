@@ -35,6 +35,8 @@ struct Running {
     reads: Option<IncomingBodyId>,
     /// The socket that it is to open.
     opens: Option<(SocketId, LateBody)>,
+    /// The socket is a session of RPC: its end says nothing of the event, whose isolate ends it.
+    is_session: bool,
 }
 
 /// A body that comes in.
@@ -125,7 +127,8 @@ impl Slot {
                 match running.opens.filter(|_| head.status == 101) {
                     Some((socket, uplink)) => {
                         head.is_socket = true;
-                        self.sockets.insert(socket, Socket::opened(uplink, body, running.event));
+                        let event = running.event.filter(|_| !running.is_session);
+                        self.sockets.insert(socket, Socket::opened(uplink, body, event));
                     }
                     None => head.body = self.receive(body, running.event),
                 }

@@ -23,22 +23,26 @@ import * as node_url from './node_url.js';
 import * as node_util from './node_util.js';
 import * as objects from './objects.js';
 import * as order from './order.js';
+import * as outside from './outside.js';
+import * as rpc from './rpc.js';
 import * as sockets from './sockets.js';
 import * as sql from './sql.js';
 import * as streams from './streams.js';
 import * as url from './url.js';
 import * as worker from './worker.js';
+import { serve } from './outsider.js';
 import { show } from './show.js';
 
 export { Alarming } from './alarming.js';
 export { Partner } from './partner.js';
+export { Remote } from './remote.js';
 export { Room } from './room.js';
 
 const everywhere = { clone, compression, crypto, encoding, events, forms, headers, http, order, sockets, streams, url };
 const node = { node_assert, node_buffer, node_crypto, node_small, node_url, node_util };
 const places = {
-  worker: { ...everywhere, ...node, d1, node_hooks, objects, worker },
-  object: { alarms, d1, hibernation, kv, node_hooks, objects, order, sql },
+  worker: { ...everywhere, ...node, d1, node_hooks, objects, outside, rpc, worker },
+  object: { alarms, d1, hibernation, kv, node_hooks, objects, order, outside, rpc, sql },
 };
 
 async function run(place, request, more) {
@@ -63,6 +67,7 @@ export default {
           Object.keys(programs).map(name => `/${place}/${group}/${name}`)));
       return Response.json(paths.sort());
     }
+    if (pathname.startsWith('/outside/')) return serve(request);
     if (pathname.startsWith('/object/')) return env.SUBJECT.getByName(pathname).fetch(request);
     return run('worker', request, { env, ctx });
   },

@@ -9,13 +9,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt as _};
 use holdfast_tests::client::{Outcome, SqlClient};
+use holdfast_tests::cluster::{Cluster, ClusterOptions};
 use holdfast_tests::wait;
 use holdfast_tests::workerd::Workerd;
 use http::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::support::{SOON, fleet};
+use crate::support::{SOON, TTL};
 
 /// Programs at once: they share nothing.
 const LANES: usize = 4;
@@ -28,7 +29,7 @@ Using what is not there throws an error that names it, and a key of `wrangler` t
 uploads of R2, `cloudflare:sockets`, WebAssembly, the Cache API. Of `nodejs_compat` there are `node:assert`, `async_hooks`,
 `buffer`, `crypto` (hashes, keyed hashes, random values, PBKDF2, HKDF, Web Crypto), `diagnostics_channel`, `events`, `path`,
 `process`, `querystring`, `string_decoder`, `timers`, `url` and `util` (without `MIMEType` and `parseArgs`), and the globals;
-not `node:stream` and the rest. 
+not `node:stream` and the rest.
 
 ";
 
@@ -71,7 +72,15 @@ async fn run_all(client: &SqlClient, address: SocketAddr, paths: &[String]) -> B
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "installs workerd from npm"]
 async fn programs_answer_as_on_workerd() {
-    let mut cluster = fleet(2, 1).await;
+    // Its own ingress is the server outside.
+    let allow = vec!["--allow-outbound".to_owned(), "127.0.0.1".to_owned()];
+    let options = ClusterOptions {
+        node_args: allow.clone(),
+        ingress_args: allow,
+        lease_ttl: TTL,
+        ..ClusterOptions::default()
+    };
+    let mut cluster = Cluster::start(options).await.unwrap();
     // What programs throw on purpose.
     cluster.allow_in_logs("console: ");
     let deployed = cluster.tool(&["deploy", project().to_str().unwrap()]).await.unwrap();

@@ -11,8 +11,8 @@ use holdfast_bucket::faults::{Fault, FaultBucket, Operation as BucketOperation, 
 use holdfast_bucket::{Bucket, BucketArgs, Buckets, MemoryBucket};
 use holdfast_records::Key;
 use holdfast_rpc::{
-    Access, Body, CallError, CellCall, CellHost, CellReply, ObjectCall, ProcessIdentity, Role, ThrownError,
-    WakeCall, WakeReply,
+    Access, Body, CallError, CallOrder, CellCall, CellHost, CellReply, ObjectCall, ProcessIdentity, Role,
+    ThrownError, WakeCall, WakeReply,
 };
 use holdfast_types::{CellName, HostId, Millis, NodeName, SessionId};
 use http_body_util::{BodyExt as _, Empty};
@@ -129,8 +129,11 @@ impl Bench {
         method: &str,
         args: Body,
     ) -> Result<Reply, CallError> {
-        let object =
-            ObjectCall { name: Some(name.to_owned()), method: Some(method.to_owned()), is_socket: false };
+        let object = ObjectCall {
+            name: Some(name.to_owned()),
+            method: Some(method.to_owned()),
+            ..ObjectCall::default()
+        };
         self.forward_for(path, args, object).await
     }
 
@@ -138,6 +141,30 @@ impl Bench {
     pub(super) async fn open(&self, path: &str, said: Body) -> Result<Reply, CallError> {
         let object = ObjectCall { is_socket: true, ..ObjectCall::default() };
         self.forward_for(path, said, object).await
+    }
+
+    /// Asks for a session of RPC; `said` is what its caller says after `first`.
+    pub(super) async fn open_session(
+        &self,
+        path: &str,
+        said: Body,
+        first: Bytes,
+    ) -> Result<Reply, CallError> {
+        let object = ObjectCall { is_socket: true, session: Some(first), ..ObjectCall::default() };
+        self.forward_for(path, said, object).await
+    }
+
+    /// Calls a method as one of the calls of a stub.
+    pub(super) fn call_in_order(
+        &self,
+        method: &str,
+        args: Bytes,
+        order: CallOrder,
+    ) -> BoxFuture<'static, Result<Reply, CallError>> {
+        let body = http_body_util::Full::new(args).map_err(|never| match never {}).boxed_unsync();
+        let object =
+            ObjectCall { method: Some(method.to_owned()), order: Some(order), ..ObjectCall::default() };
+        self.forward_for("/", body, object)
     }
 
     fn forward(&self, path: &str, body: Body) -> BoxFuture<'static, Result<Reply, CallError>> {
@@ -569,7 +596,7 @@ impl CellRuntime for Scripted {
                 self.start(Operation::Read(from.clone()), Wait::Echo { event, from, to }, turn);
             }
             "/named" => {
-                let ObjectCall { name, method, is_socket: _ } = &call.object;
+                let ObjectCall { name, method, .. } = &call.object;
                 let text = format!("{} {}", name.as_deref().unwrap_or("-"), method.as_deref().unwrap_or("-"));
                 self.finish(event, response(ReplyBody::Whole(Bytes::from(text))), turn);
             }

@@ -21,8 +21,12 @@ pub(super) fn event_of(event: JsEvent) -> EventId {
 /// What an event asks of an isolate. Its body is taken out of it.
 pub(super) fn incoming_call(call: &mut EventCall, bodies: &mut Bodies) -> JsCall {
     let body = std::mem::replace(call.request.body_mut(), RequestBody::Whole(Bytes::new()));
+    if let Some(first) = call.object.session.take() {
+        return JsCall::Session { first };
+    }
+    let takes_references = call.object.takes_references;
     match (call.object.method.take(), body) {
-        (Some(method), RequestBody::Whole(args)) => JsCall::Rpc { method, args },
+        (Some(method), RequestBody::Whole(args)) => JsCall::Rpc { method, args, takes_references },
         (Some(_), RequestBody::Stream(_)) => unreachable!("the arguments of a method come whole"),
         (None, body) => {
             let taken = http::Request::new(RequestBody::Whole(Bytes::new()));

@@ -1,7 +1,7 @@
 //! What an isolate asks for, as the cell's actor takes it to the gate.
 
 use holdfast_js::{Effect as JsEffect, JsError, LogLevel, Op, OpId as JsOp, OutgoingCall, TurnEnd};
-use holdfast_outbound::{FetchFrom, ObjectTarget, outgoing_request};
+use holdfast_outbound::{FetchFrom, ObjectTarget, object_call, outgoing_request};
 use holdfast_telemetry::metrics;
 
 use super::convert::{event_of, failed, response_answer, returned};
@@ -133,9 +133,14 @@ impl JsObject {
                 let head = outgoing_request(&request)?;
                 let from = FetchFrom::of(&request, &live.application)?;
                 let redirect = request.redirect;
-                let body = live.bodies.request(request.body);
+                let is_socket = request.socket.is_some();
+                let body = match request.socket {
+                    Some(socket) => self.sockets.opening(op, socket),
+                    None => live.bodies.request(request.body),
+                };
                 let request = head.map(|()| body);
-                Ok(Operation::Fetch(Box::new(ServerRequest { outbound, from, request, redirect })))
+                let request = ServerRequest { outbound, from, request, redirect, is_socket };
+                Ok(Operation::Fetch(Box::new(request)))
             }
             Op::QueryDatabase { database, request } => {
                 Ok(Operation::QueryDatabase(Box::new(DatabaseRequest { outbound, database, request })))
@@ -144,25 +149,26 @@ impl JsObject {
                 let body = live.bodies.request(body);
                 Ok(Operation::AskBucket(Box::new(BucketRequest { outbound, bucket, request, body })))
             }
-            Op::CallObject { class, id, name, call } => {
+            Op::CallObject { class, id, name, order, call } => {
                 let target = ObjectTarget { class, id, name };
-                let mut is_socket = false;
-                let (request, method) = match call {
+                let object = object_call(&call, order);
+                let request = match call {
                     OutgoingCall::Fetch(request) => {
                         let head = outgoing_request(&request)?;
                         let mut body = live.bodies.request(request.body);
                         if let Some(socket) = request.socket {
                             body = self.sockets.opening(op, socket);
-                            is_socket = true;
                         }
-                        (head.map(|()| body), None)
+                        head.map(|()| body)
                     }
-                    OutgoingCall::Rpc { method, args } => {
-                        let body = live.bodies.request(holdfast_js::OutgoingBody::Whole(args));
-                        (http::Request::new(body), Some(method))
+                    OutgoingCall::Rpc { method: _, args } => {
+                        http::Request::new(live.bodies.request(holdfast_js::OutgoingBody::Whole(args)))
+                    }
+                    OutgoingCall::Session { socket, first: _ } => {
+                        http::Request::new(self.sockets.opening(op, socket))
                     }
                 };
-                let call = ObjectRequest { outbound, target, request, method, is_socket };
+                let call = ObjectRequest { outbound, target, request, object };
                 Ok(Operation::CallObject(Box::new(call)))
             }
         }

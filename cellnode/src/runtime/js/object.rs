@@ -232,7 +232,7 @@ impl CellRuntime for JsObject {
         if call.object.is_socket {
             let body = std::mem::replace(call.request.body_mut(), RequestBody::Whole(Bytes::new()));
             if let RequestBody::Stream(said) = body {
-                self.sockets.asked(event, said);
+                self.sockets.asked(event, said, call.object.session.is_some());
             }
         }
         self.enter(turn, |live, now| {

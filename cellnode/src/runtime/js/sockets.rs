@@ -73,7 +73,7 @@ pub(super) struct Sockets {
     pub(super) kept: Rc<RefCell<KeptSockets>>,
     held: HashMap<SocketId, Held>,
     /// What the callers of events say on the sockets that they asked for, until they are given one.
-    callers: HashMap<EventId, Body>,
+    callers: HashMap<EventId, Caller>,
     /// Sockets that operations of the isolate are to open.
     opening: HashMap<JsOp, (SocketId, LateBody)>,
     /// Those that were opened, until the isolate listens or gives them away.
@@ -87,6 +87,11 @@ pub(super) struct Sockets {
     counted: (i64, i64),
 }
 
+struct Caller {
+    said: Body,
+    is_session: bool,
+}
+
 struct Held {
     /// None once the other end is given up.
     out: Option<OutgoingBody>,
@@ -94,11 +99,13 @@ struct Held {
     reader: Option<SocketReader>,
     wants: Option<mpsc::Sender<Wanted>>,
     is_hibernatable: bool,
+    /// It carries RPC: what comes is an event of this isolate.
+    is_session: bool,
 }
 
 impl Held {
     fn new(out: OutgoingBody, reader: SocketReader) -> Self {
-        Self { out: Some(out), reader: Some(reader), wants: None, is_hibernatable: false }
+        Self { out: Some(out), reader: Some(reader), wants: None, is_hibernatable: false, is_session: false }
     }
 
     fn want(&self, wanted: Wanted) {
@@ -126,9 +133,9 @@ impl Sockets {
         self.held.len()
     }
 
-    /// Keeps what an event's caller says on the socket that it asks for.
-    pub(super) fn asked(&mut self, event: EventId, said: Body) {
-        self.callers.insert(event, said);
+    /// Keeps what an event's caller says on the socket or session that it asks for.
+    pub(super) fn asked(&mut self, event: EventId, said: Body, is_session: bool) {
+        self.callers.insert(event, Caller { said, is_session });
     }
 
     /// An event is over.
@@ -225,7 +232,8 @@ impl JsObject {
         end: SocketEnd,
         turn: &mut Turn,
     ) {
-        let (Some(live), Some(said)) = (&self.live, self.sockets.callers.remove(&event)) else { return };
+        let (Some(live), Some(caller)) = (&self.live, self.sockets.callers.remove(&event)) else { return };
+        let Caller { said, is_session } = caller;
         let head = match outgoing_response(response) {
             Ok(head) => head,
             Err(error) => return turn.effects.push(Effect::Answer { event, answer: failed(error) }),
@@ -239,7 +247,7 @@ impl JsObject {
                     return turn.effects.push(Effect::Answer { event, answer });
                 }
                 let (held, reader) = self.applications.sockets.hold(said);
-                self.sockets.held.insert(socket, held);
+                self.sockets.held.insert(socket, Held { is_session, ..held });
                 self.sockets.kept.borrow_mut().connected(socket);
                 self.sockets.version.get_or_insert_with(|| Arc::clone(&live.application));
                 ReplyBody::Stream(reader)
@@ -326,6 +334,12 @@ impl JsObject {
     /// Takes what came for a socket.
     pub(super) fn on_socket(&mut self, socket: SocketId, event: SocketEvent, turn: &mut Turn) {
         let Some(held) = self.sockets.held.get(&socket) else { return };
+        if held.is_session {
+            if self.live.is_some() {
+                self.dispatch_socket(socket, event, turn);
+            }
+            return;
+        }
         if !held.is_hibernatable {
             metrics().cell_socket_message(SocketDirection::In);
             return self.enter(turn, |live, now| live.isolate.socket_event(now, socket, event));
@@ -343,6 +357,11 @@ impl JsObject {
                 return self.sockets.clear();
             }
         }
+        self.dispatch_socket(socket, event, turn);
+    }
+
+    /// Begins an event with what came for a socket.
+    fn dispatch_socket(&mut self, socket: SocketId, event: SocketEvent, turn: &mut Turn) {
         self.sockets.events += 1;
         let number = EVENTS_FROM + self.sockets.events;
         self.enter(turn, |live, now| {

@@ -70,6 +70,7 @@ impl Sql {
             from: FetchFrom::Server,
             request,
             redirect: Redirect::Follow,
+            is_socket: false,
         })))
     }
 

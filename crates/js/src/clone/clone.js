@@ -8,7 +8,7 @@ const IteratorPrototype = getPrototypeOf(getPrototypeOf([][Symbol.iterator]()));
 
 const DATE = 1, REG_EXP = 2, MAP = 3, SET = 4, BOXED = 5, ARRAY_BUFFER = 6, VIEW = 7, ERROR = 8, DOM_EXCEPTION = 9;
 // Kinds that only this file knows.
-const BOXED_SYMBOL = 20, NEVER = 21;
+const BOXED_SYMBOL = 20, NEVER = 21, PLATFORM = 22;
 
 const dateValue = uncurry(Date.prototype.getTime);
 const regExpSource = getter(RegExp.prototype, 'source');
@@ -78,7 +78,7 @@ export default function (native, internals) {
     for (let prototype = getPrototypeOf(object); prototype !== null; prototype = getPrototypeOf(prototype)) {
       const kind = mapGet(kinds, prototype);
       if (kind !== undefined) return kind;
-      if (internals.isPlatformPrototype(prototype)) return NEVER;
+      if (internals.isPlatformPrototype(prototype)) return PLATFORM;
     }
     return undefined;
   }
@@ -87,7 +87,7 @@ export default function (native, internals) {
   function inspect(object) {
     const kind = kindOf(object);
     if (kind === undefined) return undefined;
-    if (kind === NEVER) fail(`${describe(object)} could not be cloned.`);
+    if (kind === NEVER || kind === PLATFORM) fail(`${describe(object)} could not be cloned.`);
     if (kind === BOXED_SYMBOL) fail('[object Symbol] could not be cloned.');
     if (kind === VIEW) return isView(object) ? inspectView(object) : undefined;
     if (kind === ERROR) return native.isError(object) ? inspectError(object) : undefined;
@@ -237,6 +237,28 @@ export default function (native, internals) {
   };
   internals.serialize = native.serialize;
   internals.deserialize = native.deserialize;
+  internals.serializeReferring = native.serializeReferring;
+  internals.deserializeReferring = native.deserializeReferring;
+
+  /** Whether an object is neither of a class of the handler's own nor of the platform's. */
+  const isOrdinary = (object) => {
+    const kind = kindOf(object);
+    if (kind !== undefined) return kind !== PLATFORM;
+    const prototype = getPrototypeOf(object);
+    return prototype === null || prototype === Object.prototype;
+  };
+  internals.isOrdinary = isOrdinary;
+
+  /** The bytes of a value for RPC; undefined where something in it goes as a reference, or does not go at all. */
+  internals.serializePlain = (value) => {
+    let isPlain = true;
+    const bytes = native.serializeReferring(value, (object) => {
+      if (typeof object !== 'function' && isOrdinary(object) && internals.isObjectStub?.(object) !== true) return undefined;
+      isPlain = false;
+      return 0;
+    });
+    return isPlain ? bytes : undefined;
+  };
 
   function structuredClone(value, options = undefined) {
     internals.needArguments(arguments.length, 1, 'structuredClone');

@@ -3,7 +3,7 @@
 
 use rquickjs::object::Property;
 use rquickjs::{
-    Array, ArrayBuffer, Atom, Error, IntoJs, Object, Result, String as JsString, TypedArray, Value,
+    Array, ArrayBuffer, Atom, Error, Function, IntoJs, Object, Result, String as JsString, TypedArray, Value,
 };
 
 use super::kit::Kit;
@@ -67,12 +67,26 @@ pub(super) struct Reader<'a, 'js> {
     objects: Vec<Value<'js>>,
     frames: Vec<Frame<'js>>,
     moved: Vec<Value<'js>>,
+    resolve: Option<Function<'js>>,
 }
 
 impl<'a, 'js> Reader<'a, 'js> {
     /// `moved`: the buffers that the value names by their place.
     pub(super) fn new(kit: Kit<'js>, bytes: &'a [u8], moved: Vec<Value<'js>>) -> Self {
-        Self { kit, input: Input::new(bytes), version: 0, objects: Vec::new(), frames: Vec::new(), moved }
+        Self {
+            kit,
+            input: Input::new(bytes),
+            version: 0,
+            objects: Vec::new(),
+            frames: Vec::new(),
+            moved,
+            resolve: None,
+        }
+    }
+
+    /// Asks `resolve` what numbers stand for.
+    pub(super) fn resolving(self, resolve: Function<'js>) -> Self {
+        Self { resolve: Some(resolve), ..self }
     }
 
     /// # Errors
@@ -413,6 +427,12 @@ impl<'a, 'js> Reader<'a, 'js> {
             let (name, message, stack) = (self.tagged_text()?, self.tagged_text()?, self.tagged_text()?);
             let exception: Value<'js> = self.kit.call("domException", (name, message, stack))?;
             return self.keep(exception);
+        }
+        if kind == tags::HOST_REFERENCE {
+            let number = self.input.varint()?;
+            let Some(resolve) = &self.resolve else { return self.malformed() };
+            let value: Value<'js> = resolve.call((number,))?;
+            return self.keep(value);
         }
         let Some(tag) = NODE_VIEWS.get(usize::try_from(kind).expect("usize has 32 bits")) else {
             return self.malformed();

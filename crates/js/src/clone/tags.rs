@@ -55,3 +55,5 @@ pub(super) const ERROR_END: u8 = b'.';
 
 /// Our host object: a DOMException with name, message and stack. Node numbers its own from 0.
 pub(super) const HOST_DOM_EXCEPTION: u32 = 100;
+/// Our host object: a number that stands for something that is not cloned.
+pub(super) const HOST_REFERENCE: u32 = 101;

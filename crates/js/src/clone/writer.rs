@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::vec::IntoIter;
 
 use rquickjs::object::Filter;
-use rquickjs::{Array, Atom, Error, Object, Result, String as JsString, Type, TypedArray, Value};
+use rquickjs::{Array, Atom, Error, Function, Object, Result, String as JsString, Type, TypedArray, Value};
 
 use super::kit::{self, Kit};
 use super::tags;
@@ -36,12 +36,18 @@ pub(super) struct Writer<'js> {
     ids: HashMap<Value<'js>, u32>,
     frames: Vec<Frame<'js>>,
     moved: Vec<Value<'js>>,
+    refer: Option<Function<'js>>,
 }
 
 impl<'js> Writer<'js> {
     /// `moved`: buffers of which only the place in this list is written.
     pub(super) fn new(kit: Kit<'js>, moved: Vec<Value<'js>>) -> Self {
-        Self { kit, output: Output::new(), ids: HashMap::new(), frames: Vec::new(), moved }
+        Self { kit, output: Output::new(), ids: HashMap::new(), frames: Vec::new(), moved, refer: None }
+    }
+
+    /// Asks `refer` what goes as a number.
+    pub(super) fn referring(self, refer: Function<'js>) -> Self {
+        Self { refer: Some(refer), ..self }
     }
 
     /// # Errors
@@ -204,7 +210,8 @@ impl<'js> Writer<'js> {
                 self.output.tag(tags::BIG_INT);
                 return self.big_int(value);
             }
-            Type::Symbol | Type::Function | Type::Constructor | Type::Proxy => return self.refuse(value),
+            Type::Symbol => return self.refuse(value),
+            Type::Function | Type::Constructor | Type::Proxy => return self.callable(value),
             _ => match value.as_object() {
                 Some(object) => return self.object(object),
                 None => return self.refuse(value),
@@ -215,6 +222,27 @@ impl<'js> Writer<'js> {
 
     fn refuse(&self, value: &Value<'js>) -> Result<()> {
         self.kit.call("refuse", (value.clone(),))
+    }
+
+    /// What is never cloned, and may go as a number.
+    fn callable(&mut self, value: &Value<'js>) -> Result<()> {
+        let Some(object) = value.as_object() else { return self.refuse(value) };
+        if self.ids.contains_key(value) {
+            self.is_known(object);
+            return Ok(());
+        }
+        if self.goes_as_number(object)? { Ok(()) } else { self.refuse(value) }
+    }
+
+    /// Writes the number that stands for an object, where it has one.
+    fn goes_as_number(&mut self, object: &Object<'js>) -> Result<bool> {
+        let Some(refer) = &self.refer else { return Ok(false) };
+        let Some(number) = refer.call::<_, Option<u32>>((object.clone(),))? else { return Ok(false) };
+        self.assign(object);
+        self.output.tag(tags::HOST_OBJECT);
+        self.output.varint(tags::HOST_REFERENCE);
+        self.output.varint(number);
+        Ok(true)
     }
 
     fn big_int(&mut self, value: &Value<'js>) -> Result<()> {
@@ -251,6 +279,9 @@ impl<'js> Writer<'js> {
         // A view's buffer comes before it, and has the smaller id.
         if self.ids.contains_key(object.as_value()) {
             self.is_known(object);
+            return Ok(());
+        }
+        if self.goes_as_number(object)? {
             return Ok(());
         }
         let inspected: Option<Array<'js>> = self.kit.call("inspect", (object.clone(),))?;

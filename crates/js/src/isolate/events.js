@@ -19,6 +19,23 @@ export default function (native, internals) {
     }
   }
   class RpcTarget {}
+  // What stubs are shown as; `stubs.js` makes them.
+  class RpcStub {
+    constructor(target) {
+      internals.load('stubs');
+      return internals.localStub(target);
+    }
+  }
+  class RpcPromise {
+    constructor() {
+      throw new TypeError('Illegal constructor');
+    }
+  }
+  class RpcProperty {
+    constructor() {
+      throw new TypeError('Illegal constructor');
+    }
+  }
   class WorkflowEntrypoint {
     constructor() {
       throw notYet('WorkflowEntrypoint');
@@ -100,11 +117,15 @@ export default function (native, internals) {
     }
   }
 
+  internals.describeError = describe;
+
   class ExecutionContext {
     #event;
-    constructor(key, event) {
+    #props;
+    constructor(key, event, props = {}) {
       if (key !== internals) throw new TypeError('Illegal constructor');
       this.#event = event;
+      this.#props = props;
     }
     waitUntil(promise) {
       waitUntil(this.#event, promise);
@@ -113,11 +134,11 @@ export default function (native, internals) {
       this.#event.passThrough = true;
     }
     get props() {
-      void this.#event;
-      return {};
+      return this.#props;
     }
     get exports() {
-      throw notYet('ctx.exports');
+      void this.#event;
+      return loopbacks();
     }
   }
   internals.define(ExecutionContext.prototype, { [Symbol.toStringTag]: 'ExecutionContext' });
@@ -132,9 +153,9 @@ export default function (native, internals) {
 
   const isClassOf = (entry, Base) => typeof entry === 'function' && entry.prototype instanceof Base;
 
-  async function callWorkerFetch(event, name, request) {
+  async function callWorkerFetch(event, name, request, props) {
     const entry = entrypointOf(name);
-    const ctx = new ExecutionContext(internals, event);
+    const ctx = new ExecutionContext(internals, event, props);
     if (isClassOf(entry, WorkerEntrypoint)) {
       const instance = new entry(ctx, internals.env);
       return await checked(fetchOf(instance).call(instance, request));
@@ -158,17 +179,25 @@ export default function (native, internals) {
 
   const RESERVED = ['alarm', 'connect', 'constructor', 'dup', 'fetch', 'webSocketClose', 'webSocketError', 'webSocketMessage'];
 
-  /** The method `name` of a receiver: of its classes' prototypes alone, never its own property. */
-  function methodOf(receiver, name) {
-    if (RESERVED.includes(name)) throw new TypeError(`'${name}' is a reserved method and cannot be called over RPC.`);
+  /** The member `name` of a receiver: of its classes' prototypes alone, never its own property. */
+  internals.rpcMember = (receiver, name) => {
     for (let at = Object.getPrototypeOf(receiver); at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
       const property = Object.getOwnPropertyDescriptor(at, name);
-      if (property === undefined) continue;
-      const method = property.get ? property.get.call(receiver) : property.value;
-      if (typeof method === 'function') return method;
-      throw new TypeError(`"${name}" is not a function.`);
+      if (property === undefined || name === 'constructor') continue;
+      return property.get ? property.get.call(receiver) : property.value;
     }
     throw new TypeError(`The RPC receiver does not implement the method "${name}".`);
+  };
+
+  function checkName(name) {
+    if (RESERVED.includes(name)) throw new TypeError(`'${name}' is a reserved method and cannot be called over RPC.`);
+  }
+
+  function methodOf(receiver, name) {
+    checkName(name);
+    const method = internals.rpcMember(receiver, name);
+    if (typeof method !== 'function') throw new TypeError(`"${name}" is not a function.`);
+    return method;
   }
 
   /** Calls the `scheduled` handler, as a part of the event that runs. `given` is told what it gives to `waitUntil`. */
@@ -182,13 +211,12 @@ export default function (native, internals) {
     await scheduled.call(handler, controller, internals.env, ctx);
   };
 
-  async function callWorkerMethod(event, name, method, args) {
+  function workerInstance(event, name, props) {
     const entry = entrypointOf(name);
     if (!isClassOf(entry, WorkerEntrypoint)) {
       throw new TypeError('The receiving Worker does not allow its methods to be called over RPC: its entrypoint does not extend `WorkerEntrypoint`.');
     }
-    const instance = new entry(new ExecutionContext(internals, event), internals.env);
-    return await methodOf(instance, method).apply(instance, args);
+    return new entry(new ExecutionContext(internals, event, props), internals.env);
   }
 
   // ---- The Durable Object of this isolate.
@@ -239,7 +267,8 @@ export default function (native, internals) {
       return {};
     }
     get exports() {
-      throw notYet('ctx.exports');
+      void this.#id;
+      return loopbacks();
     }
     waitUntil(promise) {
       void this.#id;
@@ -287,11 +316,17 @@ export default function (native, internals) {
     }
   }
 
-  function callObjectMethod(name, args) {
+  function checkReceiver() {
     if (!(instance instanceof DurableObject)) {
       throw new TypeError("The receiving Durable Object does not support RPC, because its class was not declared with `extends DurableObject`. In order to enable RPC, make sure your class extends the special class `DurableObject`, which can be imported from the module \"cloudflare:workers\".");
     }
-    return methodOf(instance, name).apply(instance, args);
+  }
+
+  /** What a session calls: the object's own members. */
+  async function callMember(path, args) {
+    checkReceiver();
+    path.slice(0, 1).forEach(checkName);
+    return await internals.invoke(instance, path, args);
   }
 
   // ---- Events from the host.
@@ -341,13 +376,24 @@ export default function (native, internals) {
     respond(event, call, response);
   }
 
-  async function answerMethod(event, { method, args }) {
+  async function answerMethod(event, { method, args, takesReferences }) {
     internals.load('clone');
-    const given = internals.deserialize(args);
-    const value = native.className === undefined
-      ? await callWorkerMethod(event, 'default', method, given)
-      : await callObjectMethod(method, given);
-    native.returned(event.number, internals.serialize(value));
+    const receiver = native.className === undefined ? workerInstance(event, 'default') : instance;
+    if (native.className !== undefined) checkReceiver();
+    const value = await methodOf(receiver, method).apply(receiver, internals.deserialize(args));
+    native.returned(event.number, takesReferences ? packed(value) : internals.serialize(value));
+  }
+
+  function packed(value) {
+    const bytes = internals.serializePlain(value);
+    if (bytes !== undefined) return bytes;
+    internals.load('sessions');
+    return internals.packResult(value);
+  }
+
+  async function answerSession(event, { session }) {
+    internals.load('sessions');
+    await internals.acceptSession(event, session, callMember);
   }
 
   async function answerAlarm(event, alarm) {
@@ -367,6 +413,7 @@ export default function (native, internals) {
     try {
       if (call.alarm !== undefined) await answerAlarm(event, call.alarm);
       else if (call.socket !== undefined) await answerSocket(call);
+      else if (call.session !== undefined) await answerSession(event, call);
       else if (call.args === undefined) await answerFetch(event, call);
       else await answerMethod(event, call);
     } catch (error) {
@@ -379,6 +426,9 @@ export default function (native, internals) {
   internals.begin = (number, call) => {
     const scope = { event: { number, holds: 1, waits: 0, isLeft: false, passThrough: false }, section: null };
     underWay.set(number, scope.event);
+    if (call.socket !== undefined && internals.isSession?.(call.socket)) {
+      return internals.receiveSession(scope, call, () => release(scope.event));
+    }
     internals.enter(scope, () => {
       if (native.className !== undefined && instance === undefined) construct();
       // The constructor may have closed the gate: then the event waits in front of it.
@@ -388,19 +438,62 @@ export default function (native, internals) {
 
   // ---- The Worker of this application, called from within: it runs here, as a part of the event that calls.
 
-  function copyOf(value) {
-    internals.load('clone');
-    return internals.deserialize(internals.serialize(value));
-  }
-
-  internals.makeSelfService = entrypoint => internals.makeStub({
+  const selfMembers = (entrypoint, props) => ({
     fetch: async (input, init) => {
       internals.load('request');
       internals.load('response');
-      return await callWorkerFetch(internals.scope().event, entrypoint, new internals.Request(input, init));
+      return await callWorkerFetch(internals.scope().event, entrypoint, new internals.Request(input, init), props);
     },
-    call: async (method, args) => copyOf(await callWorkerMethod(internals.scope().event, entrypoint, method, copyOf(args))),
+    call: async (path, args) => {
+      internals.load('references');
+      path.slice(0, 1).forEach(checkName);
+      return await internals.localHook(workerInstance(internals.scope().event, entrypoint, props)).call(path, args);
+    },
   });
+  internals.makeSelfService = entrypoint => internals.makeStub(selfMembers(entrypoint, undefined));
+
+  // ---- `ctx.exports`: what the application exports, as bindings would have it.
+
+  function propsOf(options) {
+    if (typeof options !== 'object' || options === null) {
+      throw new TypeError("Failed to execute '(called as function)' on 'LoopbackServiceStub': parameter 1 is not of type 'Options'.");
+    }
+    const { props } = options;
+    if (props === undefined) return {};
+    if (typeof props !== 'object' || props === null) {
+      throw new TypeError("Incorrect type for the 'props' field on 'Options': the provided value is not of type 'Object'.");
+    }
+    internals.load('clone');
+    return internals.deserialize(internals.serialize(props));
+  }
+
+  function loopbackService(name) {
+    internals.load('objects');
+    const call = options => internals.makeStub(selfMembers(name, propsOf(options)));
+    // Its members are those of the entrypoint alone.
+    delete call.name;
+    delete call.length;
+    return internals.makeStub({ ...selfMembers(name, undefined), target: call, tag: 'LoopbackServiceStub' });
+  }
+
+  function loopbackOf(name) {
+    if (!native.bindings.some(([, kind, value]) => kind === 'objects' && value === name)) return loopbackService(name);
+    internals.load('objects');
+    return internals.makeNamespace(name);
+  }
+
+  let exported;
+  function loopbacks() {
+    if (exported !== undefined) return exported;
+    exported = {};
+    for (const name of Object.keys(internals.main)) {
+      const entry = internals.main[name];
+      if ((typeof entry !== 'object' && typeof entry !== 'function') || entry === null) continue;
+      let made;
+      Object.defineProperty(exported, name, { get: () => (made ??= loopbackOf(name)), enumerable: true, configurable: true });
+    }
+    return exported;
+  }
 
   // ---- The application's static files.
 
@@ -412,7 +505,7 @@ export default function (native, internals) {
       internals.load('fetch');
       return await internals.fetchRequest(new internals.Request(input, init), internals.exchangeWithAssets);
     },
-    call: async method => { throw new TypeError(`The static files have no method "${method}".`); },
+    call: async ([method]) => { throw new TypeError(`The static files have no method "${method}".`); },
   });
 
   // ---- env, made before any module runs.
@@ -440,7 +533,7 @@ export default function (native, internals) {
   internals.variables = () => native.bindings.filter(([, kind]) => kind === 'text' || kind === 'json').map(([name, , value]) => [name, value]);
 
   internals.workers = {
-    DurableObject, RpcTarget, WorkerEntrypoint, WorkflowEntrypoint, env,
+    DurableObject, RpcPromise, RpcProperty, RpcStub, RpcTarget, WorkerEntrypoint, WorkflowEntrypoint, env,
     waitUntil: promise => waitUntil(internals.scope().event, promise),
   };
 

@@ -60,10 +60,16 @@ pub(super) fn begin(ctx: &Ctx<'_>, event: EventId, call: EventCall) -> Result<()
     host(ctx).begin_event(event);
     let object = match call {
         EventCall::Fetch(request) => request_to_js(ctx, request)?,
-        EventCall::Rpc { method, args } => {
+        EventCall::Rpc { method, args, takes_references } => {
             let object = Object::new(ctx.clone())?;
             object.set("method", method)?;
             object.set("args", ops::bytes_to_js(ctx, &args)?)?;
+            object.set("takesReferences", takes_references)?;
+            object
+        }
+        EventCall::Session { first } => {
+            let object = Object::new(ctx.clone())?;
+            object.set("session", ops::bytes_to_js(ctx, &first)?)?;
             object
         }
         EventCall::Alarm { scheduled, retry_count } => {

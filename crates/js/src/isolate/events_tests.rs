@@ -354,7 +354,7 @@ fn a_stub_calls_the_object_of_its_id() {
         } };",
     ));
     let first = world.get("https://x/");
-    let (op, Op::CallObject { class, id, name, call: OutgoingCall::Rpc { method, args } }) =
+    let (op, Op::CallObject { class, id, name, call: OutgoingCall::Rpc { method, args }, .. }) =
         world.ops().pop().unwrap()
     else {
         panic!("{:?}", world.effects)
@@ -414,6 +414,7 @@ fn in_worker(expression: &str) -> String {
         export class Named extends WorkerEntrypoint {{
           async fetch(r) {{ return new Response('named ' + r.url); }}
           twice(x) {{ return {{ value: x * 2 }}; }}
+          mine() {{ return this.ctx.props; }}
         }}
         export default {{ async fetch(request, env, ctx) {{
           try {{ return Response.json(await ({expression})); }} catch (e) {{ return new Response(String(e)); }}
@@ -472,14 +473,35 @@ fn the_worker_can_call_itself() {
 #[test]
 fn what_is_missing_says_so_by_name() {
     for (expression, name) in [
-        ("new WebSocket('ws://example.com/')", "new WebSocket(url)"),
         ("new HTMLRewriter()", "HTMLRewriter"),
         ("caches.default", "caches"),
         ("env.OBJECTS.jurisdiction('eu')", "a jurisdiction of Durable Objects"),
         ("env.OBJECTS.newUniqueId({ jurisdiction: 'eu' })", "a jurisdiction of Durable Objects"),
-        ("env.OBJECTS.getByName('a').property", "reading the property \"property\" by RPC"),
-        ("ctx.exports", "ctx.exports"),
     ] {
         assert_eq!(in_worker(expression), format!("Error: {name} is not supported yet."));
+    }
+}
+
+#[test]
+fn what_the_application_exports_is_called_by_ctx_exports() {
+    for (expression, answer) in [
+        ("ctx.exports.Named.twice(4)", "{\"value\":8}"),
+        ("ctx.exports.Named.fetch('https://self/p').then(r => r.text())", "\"named https://self/p\""),
+        ("ctx.exports.Named({ props: { a: 1 } }).mine()", "{\"a\":1}"),
+        ("ctx.exports.Named.mine()", "{}"),
+        (
+            "[ctx.props, typeof ctx.exports.Named, ctx.exports.Named === ctx.exports.Named, ctx.exports.none === undefined]",
+            "[{},\"function\",true,true]",
+        ),
+        (
+            "ctx.exports.Named()",
+            "TypeError: Failed to execute '(called as function)' on 'LoopbackServiceStub': parameter 1 is not of type 'Options'.",
+        ),
+        (
+            "ctx.exports.Named({ props: 5 })",
+            "TypeError: Incorrect type for the 'props' field on 'Options': the provided value is not of type 'Object'.",
+        ),
+    ] {
+        assert_eq!(in_worker(expression), answer, "{expression}");
     }
 }

@@ -20,8 +20,17 @@ use crate::{node, prelude};
 /// The module of Cloudflare's classes.
 const CLOUDFLARE_WORKERS: &str = "cloudflare:workers";
 /// What it exports: properties of `internals.workers`.
-const WORKERS_EXPORTS: [&str; 6] =
-    ["DurableObject", "RpcTarget", "WorkerEntrypoint", "WorkflowEntrypoint", "env", "waitUntil"];
+const WORKERS_EXPORTS: [&str; 9] = [
+    "DurableObject",
+    "RpcPromise",
+    "RpcProperty",
+    "RpcStub",
+    "RpcTarget",
+    "WorkerEntrypoint",
+    "WorkflowEntrypoint",
+    "env",
+    "waitUntil",
+];
 /// Memory of the compiler: a bound on what an application may make it use, not a budget.
 const COMPILER_BYTES_MAX: usize = 1 << 30;
 

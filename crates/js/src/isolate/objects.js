@@ -39,20 +39,19 @@ export default function (native, internals) {
   internals.ownId = () => new DurableObjectId(internals, native.className, native.id, native.name);
 
   /**
-   * A stub: `fetch`, and every other name a method that is called by RPC. It has no `then`, so that a promise can give
-   * it; a method has one that refuses, because reading a property by RPC is missing.
+   * A stub: `fetch`, and every other name a member that is called or read by RPC, with `call(path, args)`. It has no `then`,
+   * so that a promise can give it.
    */
-  internals.makeStub = ({ fetch, call, own = {} }) => {
-    const target = Object.assign(Object.create(null), own, { fetch });
-    const methods = new Map();
-    return new Proxy(target, {
+  internals.makeStub = ({ fetch, call, own = {}, target: called = Object.create(null), tag = 'Fetcher' }) => {
+    const target = Object.assign(called, own, { fetch });
+    const stub = new Proxy(target, {
       get(target, name) {
-        if (typeof name === 'symbol') return name === Symbol.toStringTag ? 'Fetcher' : undefined;
+        if (typeof name === 'symbol') return name === Symbol.toStringTag ? tag : undefined;
         if (Object.hasOwn(target, name)) return target[name];
         if (name === 'then') return undefined;
         if (name === 'connect' || name === 'dup') throw notYet(`${name}() of a stub`);
-        if (!methods.has(name)) methods.set(name, methodOf(name, call));
-        return methods.get(name);
+        internals.load('stubs');
+        return internals.makeRpcProperty(call, [name]);
       },
       set() {
         throw new TypeError('Cannot set a property of an RPC stub.');
@@ -62,17 +61,33 @@ export default function (native, internals) {
       defineProperty: () => false,
       getPrototypeOf: () => Object.prototype,
     });
+    objectStubs.add(stub);
+    return stub;
   };
 
-  function methodOf(name, call) {
-    const method = (...args) => call(name, args);
-    Object.defineProperty(method, 'then', {
-      value: (resolve, reject) => reject(notYet(`reading the property "${name}" by RPC`)),
-    });
-    return method;
+  const objectStubs = new WeakSet();
+  internals.isObjectStub = value => objectStubs.has(value);
+
+  // The places of the calls that are made by one stub, with the first place that is still under way. So they begin at the
+  // object in the order in which they were made.
+  function newOrder() {
+    let number;
+    let made = 0;
+    const underWay = new Set();
+    return {
+      next() {
+        number ??= native.newStub();
+        const place = made;
+        made += 1;
+        underWay.add(place);
+        return { stub: number, place, floor: underWay.values().next().value };
+      },
+      over: ({ place }) => underWay.delete(place),
+    };
   }
 
   function makeObjectStub(target, id) {
+    const order = newOrder();
     return internals.makeStub({
       own: { id, name: target.name },
       fetch: async (input, init = undefined) => {
@@ -81,19 +96,33 @@ export default function (native, internals) {
         internals.load('outgoing');
         internals.load('fetch');
         const exchange = ({ method, url, headers, body, socket }) => {
-          const op = native.fetchObject(target, method, url, headers, internals.sendBody(body), socket);
-          const answer = internals.wait(op).then(internals.answerOf);
+          const place = order.next();
+          const op = native.fetchObject({ ...target, place }, method, url, headers, internals.sendBody(body), socket);
+          const answer = internals.wait(op).finally(() => order.over(place)).then(internals.answerOf);
           return { answer, cancel: reason => internals.cancel(op, reason) };
         };
         return await internals.fetchRequest(new internals.Request(input, init), exchange);
       },
-      call: async (method, args) => {
+      call: async (path, args) => {
         internals.load('clone');
-        const op = native.callObject(target, method, internals.serialize(args));
-        return internals.deserialize(await internals.wait(op));
+        const bytes = path.length === 1 && args !== undefined ? internals.serializePlain(args) : undefined;
+        if (bytes === undefined) {
+          internals.load('sessions');
+          return await internals.callBySession(target, order, path, args);
+        }
+        const place = order.next();
+        const op = native.callObject({ ...target, place }, path[0], bytes);
+        const result = await internals.wait(op).finally(() => order.over(place));
+        if (!internals.isWithReferences(result)) return internals.withDisposer({ value: internals.deserialize(result), stubs: NONE });
+        internals.load('sessions');
+        return internals.resultWithReferences(result, target, order);
       },
     });
   }
+
+  const NONE = [];
+  // The clone format never begins with it.
+  internals.isWithReferences = bytes => bytes[0] === 1;
 
   class DurableObjectNamespace {
     #className;

@@ -11,7 +11,7 @@ use super::host::host;
 use super::kind::IsolateKind;
 use super::ops;
 use crate::buffers;
-use crate::effect::{Op, OutgoingCall, SocketId};
+use crate::effect::{CallOrder, Op, OutgoingCall, SocketId};
 use crate::prelude::Part;
 use crate::web::fetch::request_from_js;
 
@@ -26,6 +26,7 @@ fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     native.set("idFromName", Func::from(|class: String, name: String| id_from_name(&class, &name)))?;
     native.set("idFromString", Func::from(id_from_string))?;
     native.set("newUniqueId", Func::from(new_unique_id))?;
+    native.set("newStub", Func::from(new_stub))?;
     native.set("fetchObject", Func::from(fetch_object))?;
     native.set("callObject", Func::from(call_object))?;
     if let IsolateKind::Object(object) = &host(ctx).kind {
@@ -88,17 +89,29 @@ fn id_from_string(ctx: Ctx<'_>, class: String, id: String) -> Result<String> {
     Ok(id.to_ascii_lowercase())
 }
 
-/// An object as its stub names it.
-struct Target {
-    class: String,
-    id: String,
-    name: Option<String>,
+/// A number for a stub, below 2^53: among the stubs that call one object at a time no other has it.
+fn new_stub(ctx: Ctx<'_>) -> Result<u64> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes)
+        .map_err(|_| Exception::throw_internal(&ctx, "the system has no random bytes"))?;
+    Ok(u64::from_le_bytes(bytes) >> 11)
+}
+
+/// An object as its stub names it, and the place of the call among those of the stub.
+pub(crate) struct Target {
+    pub(crate) class: String,
+    pub(crate) id: String,
+    pub(crate) name: Option<String>,
+    pub(crate) order: CallOrder,
 }
 
 impl<'js> FromJs<'js> for Target {
     fn from_js(_ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
         let object: Object<'js> = value.get()?;
-        Ok(Self { class: object.get("className")?, id: object.get("hex")?, name: object.get("name")? })
+        let place: Object<'js> = object.get("place")?;
+        let order =
+            CallOrder { stub: place.get("stub")?, place: place.get("place")?, floor: place.get("floor")? };
+        Ok(Self { class: object.get("className")?, id: object.get("hex")?, name: object.get("name")?, order })
     }
 }
 
@@ -111,16 +124,16 @@ fn fetch_object<'js>(
     body: Value<'js>,
     socket: Option<u64>,
 ) -> Result<u64> {
-    let Target { class, id, name } = target;
+    let Target { class, id, name, order } = target;
     let mut request = request_from_js(&ctx, method, url, headers, body)?;
     request.socket = socket.map(SocketId::new);
-    ops::start(&ctx, Op::CallObject { class, id, name, call: OutgoingCall::Fetch(request) })
+    ops::start(&ctx, Op::CallObject { class, id, name, order, call: OutgoingCall::Fetch(request) })
 }
 
 fn call_object<'js>(ctx: Ctx<'js>, target: Target, method: String, args: TypedArray<'js, u8>) -> Result<u64> {
-    let Target { class, id, name } = target;
-    let args = Bytes::from(buffers::read(&args));
-    ops::start(&ctx, Op::CallObject { class, id, name, call: OutgoingCall::Rpc { method, args } })
+    let Target { class, id, name, order } = target;
+    let call = OutgoingCall::Rpc { method, args: Bytes::from(buffers::read(&args)) };
+    ops::start(&ctx, Op::CallObject { class, id, name, order, call })
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ impl World {
     /// Begins a method call; `args` is a JavaScript array.
     pub(crate) fn call(&mut self, method: &str, args: &str) -> EventId {
         let args = self.serialize(args);
-        self.dispatch(EventCall::Rpc { method: method.to_owned(), args })
+        self.dispatch(EventCall::Rpc { method: method.to_owned(), args, takes_references: true })
     }
 
     /// Answers an operation.

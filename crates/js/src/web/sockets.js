@@ -3,7 +3,7 @@
 // the caller, and the pair's other end is then connected with the outside.
 export default function (native, internals) {
   internals.load('event-target');
-  const { EventTarget, MessageEvent, CloseEvent, ErrorEvent, DOMException, illegalInvocation, toUsvString } = internals;
+  const { Event, EventTarget, MessageEvent, CloseEvent, ErrorEvent, DOMException, illegalInvocation, toUsvString } = internals;
   const [NEW, ACCEPTED, HIBERNATABLE, RELEASED, CONNECTING] = [0, 1, 2, 3, 4];
   const NOT_ACCEPTED = 'You must call one of accept() or state.acceptWebSocket() on this WebSocket before sending messages.';
   const REASON_BYTES_MAX = 123;
@@ -213,14 +213,14 @@ export default function (native, internals) {
     }, 0, false);
   }
 
-  function deliver(state, { data, error, code, reason, wasClean }) {
+  function deliver(state, { data, error, text = error, code, reason, wasClean }) {
     if (state.isClosedIn) return;
     if (data !== undefined) {
       internals.dispatchTrusted(state.socket, new MessageEvent('message', { data: contentOf(state, data) }));
     } else if (error !== undefined) {
       state.isAborted = true;
       state.isBroken = true;
-      internals.dispatchTrusted(state.socket, new ErrorEvent('error', { message: error, error: new Error(error) }));
+      internals.dispatchTrusted(state.socket, new ErrorEvent('error', { message: text, error: typeof error === 'string' ? new Error(error) : error }));
     } else {
       state.isClosedIn = true;
       if (!wasClean) state.isAborted = true;
@@ -309,11 +309,72 @@ export default function (native, internals) {
     return state.socket;
   };
 
-  function connecting() {
-    throw internals.notYet('new WebSocket(url)');
+  // ---- Sockets to servers.
+
+  const syntaxError = message => new DOMException(`WebSocket Constructor: ${message}`, 'SyntaxError');
+
+  function checkUrl(text) {
+    internals.load('url');
+    const url = internals.URL.parse(text);
+    if (url === null) throw syntaxError('The url is invalid.');
+    if (url.protocol !== 'ws:' && url.protocol !== 'wss:') throw syntaxError('The url scheme must be ws or wss.');
+    if (text.includes('#')) throw syntaxError('The url fragment must be empty.');
+    return url.href.replace(/^ws/, 'http');
   }
 
-  function abandon() {}
+  function checkProtocols(protocols) {
+    if (protocols === undefined || protocols === null) return [];
+    internals.load('headers');
+    if (!Array.isArray(protocols)) {
+      const name = toUsvString(protocols);
+      if (!internals.isToken(name)) throw syntaxError('The protocol header token is invalid.');
+      return [name];
+    }
+    const names = protocols.map(toUsvString);
+    if (new Set(names).size < names.length) throw syntaxError('The protocols header cannot have repeating values.');
+    if (!names.every(internals.isToken)) throw syntaxError('One of the protocol header tokens is invalid.');
+    return names;
+  }
+
+  function connecting(text, protocols) {
+    const url = checkUrl(text);
+    const names = checkProtocols(protocols);
+    internals.load('outgoing');
+    const state = newState(CONNECTING);
+    state.url = text;
+    const release = native.isWorker ? internals.holdEvent(internals.scope().event) : () => {};
+    const headers = ['Upgrade', 'websocket'];
+    if (names.length > 0) headers.push('Sec-WebSocket-Protocol', names.join(', '));
+    const socket = native.newSocket();
+    const { answer, cancel } = internals.exchange({ method: 'GET', url, headers, body: null, socket });
+    state.cancel = cancel;
+    void answer.then(given => connected(state, socket, given)).catch(error => notConnected(state, error)).finally(release);
+    return state;
+  }
+
+  function connected(state, socket, { status, headers, body, isSocket }) {
+    if (!isSocket) {
+      body?.cancel?.();
+      throw new TypeError(`Failed to establish the WebSocket connection: expected server to reply with HTTP status code 101 (switching protocols), but received ${status} instead.`);
+    }
+    state.host = socket;
+    state.phase = ACCEPTED;
+    const at = headers.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'sec-websocket-protocol');
+    if (at >= 0) state.protocol = headers[at + 1];
+    listen(state);
+    internals.dispatchTrusted(state.socket, new Event('open'));
+  }
+
+  function notConnected(state, error) {
+    state.isBroken = true;
+    deliver(state, { error, text: `Uncaught ${error}` });
+    deliver(state, { code: 1006, reason: 'Failed to establish websocket connection', wasClean: false });
+  }
+
+  // One that is not open yet is not opened any more.
+  function abandon(state) {
+    state.cancel(new Error('Network connection lost.'));
+  }
 
   // ---- Hibernatable sockets of a Durable Object.
 

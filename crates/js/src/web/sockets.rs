@@ -55,19 +55,24 @@ fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     native.set("isWorker", matches!(host.kind, IsolateKind::Worker))?;
     native.set("attachmentMax", ATTACHMENT_LEN_MAX)?;
     native.set("eventTimeoutMax", EVENT_TIMEOUT_MS_MAX)?;
-    native
-        .set("newSocket", Func::from(|ctx: Ctx<'_>| crate::isolate::host::host(&ctx).next_socket().get()))?;
-    native.set("accept", Func::from(accept))?;
-    native.set("taken", Func::from(taken))?;
     native.set("sendText", Func::from(send_text))?;
-    native.set("sendBytes", Func::from(send_bytes))?;
-    native.set("close", Func::from(close))?;
-    native.set("over", Func::from(over))?;
+    session_natives(&native)?;
     native.set("utf8Length", Func::from(|text: String| text.len()))?;
     if let IsolateKind::Object(_) = &host.kind {
         kept_natives(&native)?;
     }
     Ok(native)
+}
+
+/// What sessions do with their sockets.
+pub(crate) fn session_natives(native: &Object<'_>) -> Result<()> {
+    native
+        .set("newSocket", Func::from(|ctx: Ctx<'_>| crate::isolate::host::host(&ctx).next_socket().get()))?;
+    native.set("accept", Func::from(accept))?;
+    native.set("taken", Func::from(taken))?;
+    native.set("sendBytes", Func::from(send_bytes))?;
+    native.set("close", Func::from(close))?;
+    native.set("over", Func::from(over))
 }
 
 fn kept_natives(native: &Object<'_>) -> Result<()> {

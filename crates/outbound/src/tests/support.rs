@@ -51,7 +51,7 @@ impl Server {
                 .with_no_client_auth()
                 .with_single_cert(vec![certificate.clone()], key)
                 .unwrap();
-        config.alpn_protocols = vec![b"h2".to_vec()];
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Self::run(Some(TlsAcceptor::from(Arc::new(config))), Some(certificate)).await
     }
 
@@ -96,7 +96,8 @@ where
         count.fetch_add(1, Ordering::SeqCst);
         async move { Ok::<_, Infallible>(answer(request, address).await) }
     });
-    let _ = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+    let builder = Builder::new(TokioExecutor::new());
+    let _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
 }
 
 async fn answer(request: Request<Incoming>, address: SocketAddr) -> Response<Body> {
@@ -122,6 +123,7 @@ async fn answer(request: Request<Incoming>, address: SocketAddr) -> Response<Bod
         ("keep", _) => redirect(307, "kept"),
         ("away", _) => redirect(302, "ftp://example.com/"),
         ("inside", _) => redirect(302, &format!("http://127.0.0.2:{}/echo", address.port())),
+        ("socket", kind) => super::websockets::answer(kind.unwrap_or_default().to_owned(), request),
         ("silent", _) => std::future::pending().await,
         ("stalled", _) => {
             let (upload, body) = stream();

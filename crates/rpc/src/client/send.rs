@@ -111,6 +111,11 @@ pub(super) async fn send(pool: &Pool, peer: &Peer, call: CellCall) -> Result<Cel
         Ok(Err(Failure::MayHaveRun(reason))) => {
             Err(ForwardError::MayHaveRun { reason: asked(&envelope, peer, &reason) })
         }
+        Ok(Err(Failure::NotKnown)) => {
+            let reason = format!("{peer} runs a release that has no sessions of RPC: upgrade it");
+            let error = CallError::Rejected { status: http::StatusCode::NOT_IMPLEMENTED, reason };
+            Err(ForwardError::Refused { error, call: None })
+        }
         Err(_) if !is_connected => {
             Err(never_sent(format!("no connection with {peer} before the deadline"), envelope, &cargo))
         }
@@ -151,6 +156,8 @@ async fn load(body: Body, deadline: Instant) -> Result<Cargo, ForwardError> {
 pub(super) enum Failure {
     NeverSent(String),
     MayHaveRun(String),
+    /// The peer's release does not know what it was asked.
+    NotKnown,
 }
 
 impl From<Status> for Failure {
@@ -205,7 +212,15 @@ async fn exchange(
     let mut request = Request::new(Parts::new(head, Arc::clone(interest.held())));
     request.set_timeout(envelope.wait());
     request.extensions_mut().insert(Arc::clone(interest.held()));
-    let mut replies = client.call_streaming(request).await?.into_inner();
+    let replies = if envelope.object.session.is_some() {
+        client.session(request).await.map_err(|status| match status.code() {
+            tonic::Code::Unimplemented => Failure::NotKnown,
+            _ => Failure::from(status),
+        })
+    } else {
+        client.call_streaming(request).await.map_err(Failure::from)
+    };
+    let mut replies = replies?.into_inner();
     loop {
         let message = replies.message().await?.ok_or_else(no_answer)?;
         if !message.proceed {

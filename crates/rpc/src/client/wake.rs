@@ -32,6 +32,7 @@ impl CellClient {
                 return Err(match Failure::from(status) {
                     Failure::NeverSent(reason) => never_sent(asked(&reason)),
                     Failure::MayHaveRun(reason) => ForwardError::MayHaveRun { reason: asked(&reason) },
+                    Failure::NotKnown => never_sent(asked("its release does not know this call")),
                 });
             }
             Err(_) => {

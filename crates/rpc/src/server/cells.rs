@@ -21,6 +21,40 @@ impl Cells {
     pub(super) fn new(host: Arc<dyn CellHost>) -> Self {
         Self { host }
     }
+
+    /// Answers a request whose body comes in parts.
+    async fn stream(
+        &self,
+        request: Request<Streaming<proto::CallPart>>,
+        is_session: bool,
+    ) -> Result<Response<ReplyStream>, Status> {
+        let deadline = deadline::of(request.metadata().as_ref());
+        let mut parts = request.into_inner();
+        let first = parts.message().await?.ok_or_else(|| Status::invalid_argument("no part came"))?;
+        let head = match convert::head_from_wire(first.head) {
+            Ok(head) => head,
+            Err(error) => return Ok(Response::new(ReplyStream::ready(Err(not_acceptable(&error))))),
+        };
+        if head.2.session.is_some() != is_session {
+            let error = CallError::Rejected {
+                status: http::StatusCode::BAD_REQUEST,
+                reason: "a session is asked for by `Session`, and nothing else is".into(),
+            };
+            return Ok(Response::new(ReplyStream::ready(Err(error))));
+        }
+        let touch = Arc::new(Touch::default());
+        let len = announced_len(&head);
+        let body = Upload::new(parts, Arc::clone(&touch), len).boxed_unsync();
+        let call = join(head, body, deadline);
+        let host = Arc::clone(&self.host);
+        let answer = async move {
+            match tokio::time::timeout_at(deadline, host.call(call)).await {
+                Ok(answer) => answer,
+                Err(_) => Err(CallError::OutcomeUnknown { reason: "no answer before the deadline".into() }),
+            }
+        };
+        Ok(Response::new(ReplyStream::running(Box::pin(answer), touch)))
+    }
 }
 
 fn join(head: Head, body: Body, deadline: Instant) -> CellCall {
@@ -46,7 +80,9 @@ impl Cells {
         deadline: Instant,
     ) -> Result<CellReply, CallError> {
         let proto::CallRequest { head, body } = message;
-        let head = convert::head_from_wire(head).map_err(|error| not_acceptable(&error))?;
+        let mut head = convert::head_from_wire(head).map_err(|error| not_acceptable(&error))?;
+        // Its body is whole, so it can carry none.
+        head.2.session = None;
         self.host.call(join(head, whole_body(body), deadline)).await
     }
 }
@@ -54,30 +90,20 @@ impl Cells {
 #[tonic::async_trait]
 impl CellService for Cells {
     type CallStreamingStream = ReplyStream;
+    type SessionStream = ReplyStream;
 
     async fn call_streaming(
         &self,
         request: Request<Streaming<proto::CallPart>>,
     ) -> Result<Response<Self::CallStreamingStream>, Status> {
-        let deadline = deadline::of(request.metadata().as_ref());
-        let mut parts = request.into_inner();
-        let first = parts.message().await?.ok_or_else(|| Status::invalid_argument("no part came"))?;
-        let head = match convert::head_from_wire(first.head) {
-            Ok(head) => head,
-            Err(error) => return Ok(Response::new(ReplyStream::ready(Err(not_acceptable(&error))))),
-        };
-        let touch = Arc::new(Touch::default());
-        let len = announced_len(&head);
-        let body = Upload::new(parts, Arc::clone(&touch), len).boxed_unsync();
-        let call = join(head, body, deadline);
-        let host = Arc::clone(&self.host);
-        let answer = async move {
-            match tokio::time::timeout_at(deadline, host.call(call)).await {
-                Ok(answer) => answer,
-                Err(_) => Err(CallError::OutcomeUnknown { reason: "no answer before the deadline".into() }),
-            }
-        };
-        Ok(Response::new(ReplyStream::running(Box::pin(answer), touch)))
+        self.stream(request, false).await
+    }
+
+    async fn session(
+        &self,
+        request: Request<Streaming<proto::CallPart>>,
+    ) -> Result<Response<Self::SessionStream>, Status> {
+        self.stream(request, true).await
     }
 
     async fn wake(&self, request: Request<proto::WakeRequest>) -> Result<Response<proto::WakeReply>, Status> {

@@ -1,7 +1,7 @@
 //! What an isolate sends and waits for: bodies in both directions, and operations on the runtime that does I/O.
 
 use holdfast_js::{EventId, IncomingBodyId, JsError, Op, OpId, OutgoingBody, OutgoingBodyId, OutgoingCall};
-use holdfast_outbound::{FetchFrom, ObjectTarget};
+use holdfast_outbound::{FetchFrom, ObjectTarget, object_call};
 use holdfast_rpc::{Body, late_body, whole_body};
 use http_body_util::BodyExt as _;
 use tokio::task::AbortHandle;
@@ -83,14 +83,20 @@ impl Slot {
         let outbound = self.thread.context.outbound.clone();
         let timeout = self.thread.context.options.call_timeout();
         let mut opens = None;
+        let mut is_session = false;
         let task = match op_call {
             Op::Fetch(mut request) => {
-                let body = self.send_upload(std::mem::replace(&mut request.body, OutgoingBody::None));
+                let mut body = self.send_upload(std::mem::replace(&mut request.body, OutgoingBody::None));
+                if let Some(socket) = request.socket {
+                    let (uplink, late) = late_body();
+                    body = late;
+                    opens = Some((socket, uplink));
+                }
                 let from = FetchFrom::of(&request, &self.code);
                 Some(self.spawn(op, span, ops::fetch(outbound, from, request, body)))
             }
-            Op::CallObject { class, id, name, call } => {
-                let target = ObjectTarget { class, id, name };
+            Op::CallObject { class, id, name, order, call } => {
+                let target = (ObjectTarget { class, id, name }, object_call(&call, order));
                 Some(match call {
                     OutgoingCall::Fetch(mut request) => {
                         let mut body =
@@ -102,8 +108,14 @@ impl Slot {
                         }
                         self.spawn(op, span, ops::fetch_object(outbound, target, request, body, timeout))
                     }
-                    OutgoingCall::Rpc { method, args } => {
-                        self.spawn(op, span, ops::call_object(outbound, target, method, args, timeout))
+                    OutgoingCall::Rpc { method: _, args } => {
+                        self.spawn(op, span, ops::call_object(outbound, target, args, timeout))
+                    }
+                    OutgoingCall::Session { socket, first: _ } => {
+                        let (uplink, said) = late_body();
+                        opens = Some((socket, uplink));
+                        is_session = true;
+                        self.spawn(op, span, ops::open_session(outbound, target, said, timeout))
                     }
                 })
             }
@@ -130,7 +142,7 @@ impl Slot {
                 }
             }
         };
-        self.ops.insert(op, Running { task, event, reads, opens });
+        self.ops.insert(op, Running { task, event, reads, opens, is_session });
     }
 
     /// Ends an operation at once, behind what the thread was told before: others have their turn first.

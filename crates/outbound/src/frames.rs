@@ -1,5 +1,5 @@
-//! Frames of clients as messages: fragments are put together, text is checked, and what breaks RFC 6455 is an error with the
-//! close code that it asks for. Frames of ours are never fragmented and never masked.
+//! Frames of WebSockets as messages, at either end: fragments are put together, text is checked, and what breaks RFC 6455 is an
+//! error with the close code that it asks for. Frames of ours are never fragmented; a server's are not masked, a client's are.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -22,23 +22,47 @@ const FREE_LEN: usize = 64 << 10;
 /// Bytes that are made room for at once, however many a frame announces.
 const READ_LEN_MAX: usize = 256 << 10;
 
-/// What a client says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Said {
-    Text(Bytes),
-    Binary(Bytes),
-    Ping(Bytes),
-    Pong,
-    Close { code: u16, reason: String },
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaker {
+    /// Its frames are masked.
+    Client,
+    /// Its frames are not.
+    Server,
 }
 
-/// Why a client cannot be understood any further.
+/// What the other end says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unheard {
+pub enum Said {
+    /// A whole text, in UTF-8.
+    Text(Bytes),
+    /// Whole bytes.
+    Binary(Bytes),
+    /// It wants to be answered with this.
+    Ping(Bytes),
+    /// An answer to a ping.
+    Pong,
+    /// It closes.
+    Close {
+        /// [`NO_CODE`] where it gave none.
+        code: u16,
+        /// At most 123 bytes.
+        reason: String,
+    },
+}
+
+/// Why the other end cannot be understood any further.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unheard {
     /// The connection ended or broke.
     Lost,
     /// It is to be closed with this code.
-    Invalid { code: u16, reason: &'static str },
+    Invalid {
+        /// Of the close.
+        code: u16,
+        /// Of the close.
+        reason: &'static str,
+    },
 }
 
 const fn invalid(reason: &'static str) -> Unheard {
@@ -58,8 +82,9 @@ struct Partial {
     content: BytesMut,
 }
 
-/// Reads what clients say.
-pub(super) struct Ear {
+/// Reads what the other end says.
+pub struct Ear {
+    speaker: Speaker,
     buffer: BytesMut,
     partial: Option<Partial>,
     /// KiB for messages that are not whole yet, shared with the other sockets.
@@ -68,9 +93,10 @@ pub(super) struct Ear {
 }
 
 impl Ear {
-    /// One that takes the memory of long messages from this pool, in KiB.
-    pub(super) fn new(memory: Arc<Semaphore>) -> Self {
-        Self { buffer: BytesMut::new(), partial: None, memory, held: None }
+    /// One for this speaker, that takes the memory of long messages from a pool, in KiB.
+    #[must_use]
+    pub fn new(speaker: Speaker, memory: Arc<Semaphore>) -> Self {
+        Self { speaker, buffer: BytesMut::new(), partial: None, memory, held: None }
     }
 
     /// Takes what it holds and will read next from the pool. What it said before, its caller has passed on.
@@ -95,7 +121,7 @@ impl Ear {
     }
 
     /// Reads to the end of the connection and keeps nothing.
-    pub(super) async fn discard(&mut self, io: &mut (impl AsyncRead + Unpin)) {
+    pub async fn discard(&mut self, io: &mut (impl AsyncRead + Unpin)) {
         (self.partial, self.held) = (None, None);
         loop {
             self.buffer.clear();
@@ -106,8 +132,11 @@ impl Ear {
         }
     }
 
-    /// The next thing that the client says. Dropping the future loses nothing. `is_heard` becomes true with each byte.
-    pub(super) async fn hear(
+    /// The next thing that it says. Dropping the future loses nothing. `is_heard` becomes true with each byte.
+    ///
+    /// # Errors
+    /// [`Unheard`]; nothing follows.
+    pub async fn hear(
         &mut self,
         io: &mut (impl AsyncRead + Unpin),
         is_heard: &AtomicBool,
@@ -117,7 +146,7 @@ impl Ear {
                 Ok((header, payload)) => match self.take(&header, payload)? {
                     Some(said) => {
                         if self.buffer.is_empty() {
-                            // An idle client holds no memory of its last message.
+                            // An idle socket holds no memory of its last message.
                             self.buffer = BytesMut::new();
                         }
                         return Ok(said);
@@ -150,9 +179,10 @@ impl Ear {
         }
         self.buffer.advance(begin);
         let mut payload = self.buffer.split_to(len);
-        let mask = header.mask.expect("checked");
-        for (byte, mask) in payload.iter_mut().zip(mask.iter().cycle()) {
-            *byte ^= mask;
+        if let Some(mask) = header.mask {
+            for (byte, mask) in payload.iter_mut().zip(mask.iter().cycle()) {
+                *byte ^= mask;
+            }
         }
         Ok(Ok((header, payload.freeze())))
     }
@@ -161,8 +191,10 @@ impl Ear {
         if header.rsv1 || header.rsv2 || header.rsv3 {
             return Err(invalid("no extension was agreed on"));
         }
-        if header.mask.is_none() {
-            return Err(invalid("frames of clients are masked"));
+        match (self.speaker, header.mask) {
+            (Speaker::Client, None) => return Err(invalid("frames of clients are masked")),
+            (Speaker::Server, Some(_)) => return Err(invalid("frames of servers are not masked")),
+            (Speaker::Client, Some(_)) | (Speaker::Server, None) => {}
         }
         if matches!(header.opcode, OpCode::Control(_)) {
             return if header.is_final && len <= CONTROL_LEN_MAX {
@@ -234,21 +266,32 @@ fn close(mut payload: Bytes) -> Result<Said, Unheard> {
     Ok(Said::Close { code, reason })
 }
 
-/// A frame of ours as bytes.
-pub(super) fn bytes_of(frame: Frame) -> Bytes {
+/// A frame of ours as bytes: of a client with a mask of its own.
+///
+/// # Panics
+/// When the system has no random bytes.
+#[must_use]
+pub fn bytes_of(mut frame: Frame, speaker: Speaker) -> Bytes {
+    if speaker == Speaker::Client {
+        let mut mask = [0; 4];
+        getrandom::fill(&mut mask).expect("the system has random bytes");
+        frame.header_mut().mask = Some(mask);
+    }
     let mut bytes = Vec::with_capacity(frame.len());
     frame.format(&mut bytes).expect("memory takes all");
     bytes.into()
 }
 
 /// A close of ours.
-pub(super) fn close_frame(code: u16, reason: &str) -> Frame {
+#[must_use]
+pub fn close_frame(code: u16, reason: &str) -> Frame {
     let says = (code != NO_CODE).then(|| CloseFrame { code: CloseCode::from(code), reason: reason.into() });
     Frame::close(says)
 }
 
 /// A message of ours.
-pub(super) fn message_frame(is_text: bool, content: Bytes) -> Frame {
+#[must_use]
+pub fn message_frame(is_text: bool, content: Bytes) -> Frame {
     let kind = if is_text { Data::Text } else { Data::Binary };
     Frame::message(content, OpCode::Data(kind), true)
 }
