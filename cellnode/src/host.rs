@@ -92,7 +92,9 @@ impl Host {
             let reason = format!("{waiting} requests wait for cell `{}`", resident.cell);
             CallError::Overloaded { reason, retry_after_ms: 500 }
         })?;
-        drop(place);
+        if let Some(place) = &mut place {
+            place.begin();
+        }
         let EventReply { response, thrown, position } = Caller::of(&resident, handle).wait(patience).await?;
         Ok(CellReply { response: response.map(body_of), thrown, position })
     }

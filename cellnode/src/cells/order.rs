@@ -32,7 +32,7 @@ struct Stub {
     /// Calls above that have.
     early: BTreeSet<u64>,
     waiting: Vec<(u64, oneshot::Sender<()>)>,
-    /// Calls that have arrived and have not begun.
+    /// Calls that have arrived and are not answered.
     arrived: usize,
 }
 
@@ -66,7 +66,8 @@ impl CallOrders {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call has arrived. It holds those behind it up until what this gives is dropped.
+    /// A call has arrived. It holds those behind it up until it begins, or what this gives is dropped. Until then its stub is
+    /// remembered.
     pub(crate) fn arrive(self: &Arc<Self>, CallOrder { stub: number, place, floor }: CallOrder) -> Place {
         let mut stubs = self.lock();
         stubs.make_room(number);
@@ -78,7 +79,7 @@ impl CallOrders {
             stub.waiting.push((place, sender));
             ready
         });
-        Place { orders: Arc::clone(self), stub: number, place, ready }
+        Place { orders: Arc::clone(self), stub: number, place, ready, has_begun: false }
     }
 }
 
@@ -103,32 +104,45 @@ impl Stubs {
     }
 }
 
-/// The place of a call that has arrived. Dropped once the call is in its object's queue, or has failed before that.
+/// The place of a call that has arrived. Dropped once the call is answered, or has failed.
 #[derive(Debug)]
 pub(crate) struct Place {
     orders: Arc<CallOrders>,
     stub: u64,
     place: u64,
     ready: Option<oneshot::Receiver<()>>,
+    has_begun: bool,
 }
 
 impl Place {
+    /// The call is in its object's queue: those behind it may follow.
+    pub(crate) fn begin(&mut self) {
+        if !std::mem::replace(&mut self.has_begun, true)
+            && let Some(stub) = self.orders.lock().by_number.get_mut(&self.stub)
+        {
+            stub.begin(self.place);
+        }
+    }
+
     /// Waits until those before it have begun; not for ever, and not beyond `patience`.
     pub(crate) async fn come(&mut self, patience: Instant) {
         let Some(ready) = self.ready.take() else { return };
         let until = patience.min(Instant::now() + WAIT_MAX);
         if tokio::time::timeout_at(until, ready).await.is_err() {
             tracing::debug!(place = self.place, "a call does not wait any longer for those before it");
+            // Nor do those behind it: what is missing is waited for once.
+            if let Some(stub) = self.orders.lock().by_number.get_mut(&self.stub) {
+                stub.advance(self.place);
+            }
         }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut stubs = self.orders.lock();
-        if let Some(stub) = stubs.by_number.get_mut(&self.stub) {
+        self.begin();
+        if let Some(stub) = self.orders.lock().by_number.get_mut(&self.stub) {
             stub.arrived -= 1;
-            stub.begin(self.place);
         }
     }
 }

@@ -129,7 +129,10 @@ impl Operation {
             Self::Read(_) | Self::Failed(_) => 0,
             Self::Write(piece) => piece.len(),
             Self::Fetch(request) => of(request.request.body()),
-            Self::CallObject(request) => of(request.request.body()),
+            Self::CallObject(request) => {
+                let first = request.object.session.as_ref().map_or(0, Bytes::len);
+                of(request.request.body()).saturating_add(first)
+            }
             Self::QueryDatabase(query) => query.request.len(),
             Self::AskBucket(request) => request.request.len().saturating_add(of(&request.body)),
         }

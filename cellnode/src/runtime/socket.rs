@@ -51,7 +51,7 @@ fn heard(said: Option<SocketFrame>) -> SocketEvent {
     }
 }
 
-fn lost() -> SocketEvent {
+pub(crate) fn lost() -> SocketEvent {
     let reason = "WebSocket disconnected without sending Close frame.".to_owned();
     SocketEvent::Close { code: 1006, reason, was_clean: false }
 }

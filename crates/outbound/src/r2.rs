@@ -1,13 +1,15 @@
 //! Requests to R2 buckets, whose bodies stream both ways.
 
 use bytes::Bytes;
-use futures::{StreamExt as _, TryStreamExt};
+use futures::{Stream, StreamExt as _, TryStreamExt};
 use holdfast_bucket::{BucketError, ByteStream, ErrorKind};
 use holdfast_js::JsError;
 use holdfast_r2::{Answer, AnswerBody};
 use holdfast_rpc::{Body, BodyError, whole_body};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, BodyStream, StreamBody};
+
+use tokio::runtime::Handle;
 
 use crate::Outbound;
 use crate::body::Patient;
@@ -45,12 +47,22 @@ fn pieces(body: Patient<Body>) -> ByteStream {
     TryStreamExt::map_err(BodyStream::new(body), broken).try_filter_map(data).boxed()
 }
 
+/// The stream, polled as on this runtime: the thread of an isolate, which looks whether a piece is here already, has none,
+/// and a store's client waits by the clock.
+fn on_runtime(mut stream: ByteStream) -> impl Stream<Item = Result<Bytes, BucketError>> {
+    let runtime = Handle::current();
+    futures::stream::poll_fn(move |cx| {
+        let _entered = runtime.enter();
+        stream.poll_next_unpin(cx)
+    })
+}
+
 fn sent(body: AnswerBody) -> Body {
     match body {
         AnswerBody::None => whole_body(Bytes::new()),
         AnswerBody::Whole(bytes) => whole_body(bytes),
         AnswerBody::Stream { stream, len: _ } => {
-            StreamBody::new(stream.map_ok(Frame::data).map_err(BodyError::from)).boxed_unsync()
+            StreamBody::new(on_runtime(stream).map_ok(Frame::data).map_err(BodyError::from)).boxed_unsync()
         }
     }
 }

@@ -41,21 +41,6 @@ impl EtagMatch {
 }
 
 impl Condition {
-    /// Whether it asks for nothing.
-    pub(crate) fn is_empty(&self) -> bool {
-        let Self {
-            etag_matches,
-            etag_does_not_match,
-            uploaded_before,
-            uploaded_after,
-            seconds_granularity: _,
-        } = self;
-        etag_matches.is_none()
-            && etag_does_not_match.is_none()
-            && uploaded_before.is_none()
-            && uploaded_after.is_none()
-    }
-
     /// Whether it holds for an object with this etag, put at this time in milliseconds since 1970; or for none.
     pub(crate) fn holds(&self, object: Option<(&str, u64)>) -> bool {
         let Self { etag_matches, etag_does_not_match, uploaded_before, uploaded_after, seconds_granularity } =

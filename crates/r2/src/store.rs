@@ -122,7 +122,10 @@ impl R2 {
         match settle_put_if(&*self.bucket, key, bytes, guard, is_mine, WRITE_DEADLINE_MS).await {
             Settled::Applied(_) => Replaced::Yes,
             Settled::Rejected(None) => Replaced::No,
-            Settled::Rejected(Some(_)) => Replaced::Overtaken,
+            Settled::Rejected(Some(object)) => match Seen::read(key, object) {
+                Ok(now) => Replaced::Overtaken(Box::new(now)),
+                Err(error) => Replaced::Unknown(error),
+            },
             Settled::Unknown(error) => Replaced::Unknown(R2Error::internal(error)),
         }
     }
@@ -144,7 +147,7 @@ enum Replaced {
     /// Another was faster. This one never was there, nor will be.
     No,
     /// Another is there, and this one may have been for a moment before.
-    Overtaken,
+    Overtaken(Box<Seen>),
     /// Nobody knows.
     Unknown(R2Error),
 }
@@ -171,6 +174,11 @@ impl Seen {
 
     fn object(&self) -> Option<&R2ObjectHead> {
         self.record.as_ref()?.object.as_ref()
+    }
+
+    /// Which put made the object.
+    fn revision(&self) -> Option<WriteId> {
+        self.object().map(|object| object.revision)
     }
 
     fn barred(&self) -> &[R2BodyId] {

@@ -23,7 +23,7 @@ impl JsObject {
         (scheduled, retry_count): (AlarmTime, u32),
         turn: &mut Turn,
     ) -> AlarmBegun {
-        match self.prepare(turn.now) {
+        match self.prepare(turn) {
             Ok(true) => {}
             Ok(false) => return AlarmBegun::NotNow,
             Err(error) => {

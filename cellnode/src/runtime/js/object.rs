@@ -83,11 +83,12 @@ impl JsObject {
     }
 
     /// Has an isolate of the version that runs. False while events of the one before go on.
-    pub(super) fn prepare(&mut self, now: Millis) -> Result<bool, JsError> {
+    pub(super) fn prepare(&mut self, turn: &mut Turn) -> Result<bool, JsError> {
+        let now = turn.now;
         let Some(current) = self.applications.current() else {
             return Err(JsError::new("no application is deployed any more"));
         };
-        self.sockets.clear_of_other_version(Some(&current));
+        self.clear_of_other_version(turn);
         if let Some(live) = &self.live {
             if Arc::ptr_eq(&live.application, &current) {
                 return Ok(true);
@@ -220,7 +221,7 @@ impl CellRuntime for JsObject {
         if self.name.is_none() {
             self.name = call.object.name.clone();
         }
-        match self.prepare(turn.now) {
+        match self.prepare(turn) {
             Ok(true) => {}
             Ok(false) => return Begun::Blocked,
             Err(error) => {
@@ -307,8 +308,8 @@ impl CellRuntime for JsObject {
         self.sockets.len()
     }
 
-    fn deployed(&mut self, _: &mut Turn) {
-        self.sockets.clear_of_other_version(self.applications.current().as_ref());
+    fn deployed(&mut self, turn: &mut Turn) {
+        self.clear_of_other_version(turn);
         self.sockets.count(self.live.is_some());
     }
 

@@ -20,6 +20,7 @@ use tokio::sync::{Semaphore, mpsc};
 use super::convert::failed;
 use super::object::JsObject;
 use crate::clock;
+use crate::runtime::socket::lost;
 use crate::runtime::{
     Answer, Backlog, Effect, EventId, OutgoingBody, OutgoingReader, Piece, ReplyBody, Turn, Wanted,
 };
@@ -190,16 +191,20 @@ impl Sockets {
         self.count(true);
     }
 
-    /// Breaks all sockets if another version than the current one accepted them.
-    pub(super) fn clear_of_other_version(&mut self, current: Option<&Arc<Application>>) {
+    /// Breaks all sockets if another version than the current one accepted them. Gives those that an isolate waits on.
+    fn clear_of_other_version(&mut self, current: Option<&Arc<Application>>) -> Vec<SocketId> {
         let is_current = match (&self.version, current) {
             (Some(version), Some(current)) => Arc::ptr_eq(version, current),
             (Some(_), None) => false,
             (None, _) => true,
         };
-        if !is_current {
-            self.clear();
+        if is_current {
+            return Vec::new();
         }
+        let waited_on = self.held.iter().filter(|(_, held)| !held.is_hibernatable);
+        let waited_on = waited_on.map(|(socket, _)| *socket).collect();
+        self.clear();
+        waited_on
     }
 
     /// Brings the metrics up to date.
@@ -224,6 +229,15 @@ impl Drop for Sockets {
 }
 
 impl JsObject {
+    /// Breaks what another version than the current one accepted. An isolate that goes on for a while is told: its calls
+    /// of RPC fail, and what waits for them ends.
+    pub(super) fn clear_of_other_version(&mut self, turn: &mut Turn) {
+        let current = self.applications.current();
+        for socket in self.sockets.clear_of_other_version(current.as_ref()) {
+            self.enter(turn, |live, now| live.isolate.socket_event(now, socket, lost()));
+        }
+    }
+
     /// Answers with the other end of a socket.
     pub(super) fn answer_socket(
         &mut self,
@@ -270,6 +284,7 @@ impl JsObject {
             SocketAction::Accept { is_hibernatable } => return self.listen(socket, is_hibernatable, turn),
             SocketAction::Taken => return self.taken(socket),
             SocketAction::Over => {
+                self.sockets.opened.remove(&socket);
                 let out = self.sockets.held.remove(&socket).and_then(|held| held.out);
                 if let Some(out) = out {
                     turn.effects.push(Effect::Send { piece: out.end() });
@@ -314,9 +329,11 @@ impl JsObject {
 
     fn taken(&mut self, socket: SocketId) {
         let under_way = self.live.as_ref().map_or(0, |live| live.events.len());
-        if under_way >= UNDER_WAY_MAX {
+        let Some(held) = self.sockets.held.get(&socket) else { return };
+        // What comes for others may be what those events wait for.
+        if under_way >= UNDER_WAY_MAX && held.is_hibernatable {
             self.sockets.waiting.push_back(socket);
-        } else if let Some(held) = self.sockets.held.get(&socket) {
+        } else {
             held.want(Wanted::Next);
         }
     }
@@ -348,7 +365,7 @@ impl JsObject {
             return;
         }
         metrics().cell_socket_message(SocketDirection::In);
-        match self.prepare(turn.now) {
+        match self.prepare(turn) {
             Ok(true) => {}
             // Its version is being replaced: the socket has gone with it.
             Ok(false) => return,

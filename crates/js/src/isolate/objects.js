@@ -82,7 +82,11 @@ export default function (native, internals) {
         underWay.add(place);
         return { stub: number, place, floor: underWay.values().next().value };
       },
-      over: ({ place }) => underWay.delete(place),
+      /** The promise of the call's operation. However that ends, the call is not under way any more. */
+      wait(op, { place }) {
+        const over = () => void underWay.delete(place);
+        return internals.wait(op, over).finally(over);
+      },
     };
   }
 
@@ -98,7 +102,7 @@ export default function (native, internals) {
         const exchange = ({ method, url, headers, body, socket }) => {
           const place = order.next();
           const op = native.fetchObject({ ...target, place }, method, url, headers, internals.sendBody(body), socket);
-          const answer = internals.wait(op).finally(() => order.over(place)).then(internals.answerOf);
+          const answer = order.wait(op, place).then(internals.answerOf);
           return { answer, cancel: reason => internals.cancel(op, reason) };
         };
         return await internals.fetchRequest(new internals.Request(input, init), exchange);
@@ -112,7 +116,7 @@ export default function (native, internals) {
         }
         const place = order.next();
         const op = native.callObject({ ...target, place }, path[0], bytes);
-        const result = await internals.wait(op).finally(() => order.over(place));
+        const result = await order.wait(op, place);
         if (!internals.isWithReferences(result)) return internals.withDisposer({ value: internals.deserialize(result), stubs: NONE });
         internals.load('sessions');
         return internals.resultWithReferences(result, target, order);

@@ -50,9 +50,9 @@ export default function (native, internals) {
 
   const pending = new Map();
 
-  /** The promise of an operation that a native has started. */
-  internals.wait = op => new Promise((resolve, reject) => {
-    pending.set(op, { resolve, reject, scope: internals.scope() });
+  /** The promise of an operation that a native has started. `gone` is called where it stays as it is for ever. */
+  internals.wait = (op, gone = undefined) => new Promise((resolve, reject) => {
+    pending.set(op, { resolve, reject, scope: internals.scope(), gone });
   });
 
   /** Stops an operation: its promise is rejected with `reason`. */
@@ -66,10 +66,11 @@ export default function (native, internals) {
 
   /** Stops what an event that is done still waits for: its promises stay as they are, for ever. */
   internals.cancelAllOf = event => {
-    for (const [op, { scope }] of pending) {
+    for (const [op, { scope, gone }] of pending) {
       if (scope.event !== event) continue;
       pending.delete(op);
       native.cancel(op);
+      gone?.();
     }
   };
 

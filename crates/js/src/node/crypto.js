@@ -178,7 +178,8 @@ export const getRandomValues = array => platform.getRandomValues(array);
 function requireSecret(value, name, expected) {
   const bytes = bytesOf(value);
   if (bytes === undefined) throw wrongType(name, expected, value);
-  return bytes;
+  // A copy: what is derived later is derived from what was given, whatever its owner does with it meanwhile.
+  return new Uint8Array(bytes);
 }
 
 const SECRETS = ['string', 'ArrayBuffer', 'Buffer', 'TypedArray', 'DataView'];

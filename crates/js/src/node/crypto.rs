@@ -132,7 +132,8 @@ fn pbkdf2<'js>(
 ) -> Result<Option<ArrayBuffer<'js>>> {
     let Some(hash_len) = hasher(&name).map(|hash| hash.output_size()) else { return Ok(None) };
     let blocks = u64::try_from(len.div_ceil(hash_len)).unwrap_or(u64::MAX);
-    if blocks.saturating_mul(u64::from(iterations)) > bounds::PBKDF2_WORK_MAX {
+    let salt_len = u64::try_from(salt.len()).unwrap_or(u64::MAX);
+    if bounds::pbkdf2_work(blocks, iterations, salt_len) > bounds::PBKDF2_WORK_MAX {
         return Ok(None);
     }
     let mut derived = vec![0; len];

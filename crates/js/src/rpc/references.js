@@ -121,9 +121,9 @@ export default function (native, internals) {
     if (state !== undefined) {
       if (state.isDisposed) throw new Error('RPC stub used after being disposed.');
       if (!isMoved) return [STUB, give(state.hook.dup())];
-      const number = give(state.hook);
+      // Before: where there is no room for it, it is disposed of.
       state.isDisposed = true;
-      return [STUB, number];
+      return [STUB, give(state.hook)];
     }
     if (typeof object === 'function') {
       if (isProperty(object) || object instanceof internals.workers.RpcPromise) throw unsupported(nameOf(object));

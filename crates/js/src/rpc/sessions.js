@@ -53,6 +53,11 @@ export default function (native, internals) {
     hook?.dispose();
   }
 
+  // A message that was not sent has given nothing.
+  function takeBackFrom(session, before) {
+    for (let number = before + 1; number <= session.gifts; number += 1) giveUp(session, number);
+  }
+
   // ---- What this end takes.
 
   const lostError = (session, hasRun) => {
@@ -101,6 +106,7 @@ export default function (native, internals) {
     if (session.calls.size >= CALLS_MAX) {
       throw new RangeError(`An RPC session cannot have more than ${CALLS_MAX} calls under way; await some before making more.`);
     }
+    const before = session.gifts;
     const packed = args === undefined ? [undefined, undefined] : internals.pack(args, giver(session));
     session.made += 1;
     const number = session.made;
@@ -109,6 +115,7 @@ export default function (native, internals) {
       hand([CALL, number, target, path, ...packed]);
     } catch (error) {
       session.calls.delete(number);
+      takeBackFrom(session, before);
       throw error;
     }
     return result;
@@ -176,13 +183,31 @@ export default function (native, internals) {
       let args;
       if (bytes !== undefined) ({ value: args, stubs } = internals.unpack(bytes, references, taker(session)));
       const value = await called(session, target, path, args);
-      send(session, [RETURN, number, ...internals.pack(value, giver(session), true)]);
+      answer(session, number, value);
     } catch (error) {
-      send(session, [THROW, number, internals.describeError(error)]);
+      sendError(session, number, error);
     } finally {
       session.serving -= 1;
       // The arguments are the caller's: what is to stay of them was duplicated.
       stubs.forEach(internals.disposeStub);
+    }
+  }
+
+  function answer(session, number, value) {
+    const before = session.gifts;
+    try {
+      send(session, [RETURN, number, ...internals.pack(value, giver(session), true)]);
+    } catch (error) {
+      takeBackFrom(session, before);
+      throw error;
+    }
+  }
+
+  function sendError(session, number, error) {
+    try {
+      send(session, [THROW, number, internals.describeError(error)]);
+    } catch {
+      send(session, [THROW, number, internals.describeError(new RangeError('The call failed, and its error is too long for an RPC session.'))]);
     }
   }
 
@@ -222,8 +247,11 @@ export default function (native, internals) {
     if (!isAhead) session.outbox.push(bytes);
     const place = order.next();
     const op = native.openSession({ ...target, place }, session.socket, isAhead ? bytes : new Uint8Array(0));
-    internals.wait(op).finally(() => order.over(place)).then(({ isSocket }) => {
-      if (session.lost !== undefined) return;
+    order.wait(op, place).then(({ isSocket }) => {
+      if (session.lost !== undefined) {
+        if (isSocket) native.over(session.socket);
+        return;
+      }
       if (!isSocket) return end(session, new Error('The Durable Object does not take RPC sessions.'));
       session.isOpen = true;
       native.accept(session.socket, false);
@@ -316,7 +344,7 @@ export default function (native, internals) {
       return over();
     }
     const message = internals.deserialize(data);
-    if (message[0] === CALL) return internals.enter(scope, () => void told(session, message).then(over));
+    if (message[0] === CALL) return internals.enter(scope, () => void told(session, message).then(over, over));
     receive(session, message);
     over();
   };

@@ -30,6 +30,25 @@ pub(super) struct Written {
     pub(super) checksums: R2Checksums,
 }
 
+/// Longest piece that is passed on: what a store's client copies, and what is hashed in one go.
+const PIECE_LEN_MAX: usize = 1 << 20;
+
+/// The body in pieces that are not long, so that nobody is held up by one.
+fn cut(body: ByteStream) -> ByteStream {
+    let pieces = stream::try_unfold((body, Bytes::new()), |(mut body, mut rest)| async move {
+        while rest.is_empty() {
+            match body.try_next().await? {
+                Some(piece) => rest = piece,
+                None => return Ok(None),
+            }
+        }
+        let piece = rest.split_to(rest.len().min(PIECE_LEN_MAX));
+        tokio::task::yield_now().await;
+        Ok(Some((piece, (body, rest))))
+    });
+    pieces.boxed()
+}
+
 /// What is known of a body that passes.
 struct Passed {
     len: u64,
@@ -97,7 +116,7 @@ impl R2 {
         let given = put.checksum.as_ref();
         let passed = Passed { len: 0, digests: Digests::new(given), broken: None };
         let shared = Arc::new(Mutex::new(passed));
-        let body = watched(body, put.length, Arc::clone(&shared));
+        let body = watched(cut(body), put.length, Arc::clone(&shared));
         let (place, inline, outcome) = if put.length <= INLINE_LEN_MAX {
             let whole = body.try_fold(BytesMut::new(), |mut whole, piece| async move {
                 whole.extend_from_slice(&piece);

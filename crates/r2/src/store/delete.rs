@@ -40,7 +40,7 @@ impl R2 {
                     return Ok(());
                 }
                 // What came in between is deleted as well.
-                Replaced::No | Replaced::Overtaken => {}
+                Replaced::No | Replaced::Overtaken(_) => {}
                 Replaced::Unknown(error) => return Err(error),
             }
         }

@@ -60,6 +60,10 @@ impl R2 {
         for races in 0..RACES_MAX {
             if races > 0 {
                 seen = self.look_again(name, &key, &head, races).await?;
+                if seen.revision() == Some(head.revision) {
+                    // It is there, though the store said that it is not.
+                    return Ok(Some(head));
+                }
                 if !put.only_if.holds(seen.state()) {
                     self.remove_body(name, &put.key, head.body.id()).await;
                     return Ok(None);
@@ -67,23 +71,37 @@ impl R2 {
             }
             let record = R2Record::new(fresh_write_id()?, seen.barred().to_vec(), Some(head.clone()));
             match self.replace(&key, &seen, &record, &inline).await {
-                Replaced::Yes => {
-                    let before = seen.object().and_then(|object| object.body.id());
-                    self.remove_body(name, &put.key, before).await;
-                    return Ok(Some(head));
-                }
+                Replaced::Yes => return Ok(Some(self.published(name, put, &seen, head).await)),
                 Replaced::No => {}
-                // Another came after this one, if this one was there; otherwise it may count as having been, except that
-                // the other may rest on a condition that it would not have met then. The body stays: whoever came after
-                // may be deleting it, so it cannot be used again.
-                Replaced::Overtaken if put.only_if.is_empty() => return Ok(Some(head)),
-                Replaced::Overtaken => return Err(R2Error::internal("a put may have been overtaken")),
+                // Only a sweep came after this one: it carries on what it finds.
+                Replaced::Overtaken(now) if now.revision() == Some(head.revision) => {
+                    return Ok(Some(self.published(name, put, &seen, head).await));
+                }
+                // Only a sweep came, and this one never was there.
+                Replaced::Overtaken(now) if now.object().is_some() && now.revision() == seen.revision() => {}
+                // Another is there. This one may have been before it, or not; it cannot count as having been, for the
+                // other may rest on a condition that would not have held then. The body stays: whoever came after may be
+                // deleting it, so it cannot be used again.
+                Replaced::Overtaken(_) => return Err(R2Error::internal("a put may have been overtaken")),
                 // The record may still come to name the body, which stays.
                 Replaced::Unknown(error) => return Err(error),
             }
         }
         self.remove_body(name, &put.key, head.body.id()).await;
         Err(R2Error::internal(format!("`{key}` is written to all the time: {RACES_MAX} races were lost")))
+    }
+
+    /// The object of a put is there: the body of the one before goes.
+    async fn published(
+        &self,
+        name: &R2BucketName,
+        put: &Put,
+        before: &Seen,
+        head: R2ObjectHead,
+    ) -> R2ObjectHead {
+        let body = before.object().and_then(|object| object.body.id());
+        self.remove_body(name, &put.key, body).await;
+        head
     }
 
     /// What is at a key after a lost race. The body must be there after this look: a sweep that took it for a dead one has

@@ -128,7 +128,7 @@ impl R2 {
             let record = R2Record::new(fresh_write_id()?, barred, seen.object().cloned());
             match self.replace(key, &seen, &record, &seen.body).await {
                 Replaced::Yes => return Ok(()),
-                Replaced::No | Replaced::Overtaken => {}
+                Replaced::No | Replaced::Overtaken(_) => {}
                 Replaced::Unknown(error) => return Err(error),
             }
         }

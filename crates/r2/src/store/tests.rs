@@ -370,6 +370,41 @@ async fn a_put_that_nobody_answers_fails_and_harms_nothing_whether_or_not_it_lan
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_put_that_only_a_sweep_overtakes_takes_place() {
+    let bench = Arc::new(Bench::new());
+    bench.put("a", &large(1), json!({})).await.unwrap();
+    let orphan = Key::R2Body(bench.name.clone(), "a".into(), R2BodyId::new(1, 7)).to_string();
+    bench.faults.inner().put(&orphan, Bytes::from_static(b"of a put that died")).await.unwrap();
+    // Its record does not get to the bucket before that of the sweep.
+    let held = bench.faults.add(Rule::new(Fault::Hold).on(Operation::PutIf).times(1));
+    let putting = {
+        let bench = Arc::clone(&bench);
+        tokio::spawn(async move { bench.put("a", &large(2), json!({})).await })
+    };
+    held.wait_struck(1).await;
+    let swept = bench.r2.sweep(&bench.name, Duration::from_secs(3_600)).await.unwrap();
+    assert_eq!(swept.deleted, 1, "{swept:?}");
+    assert!(putting.await.unwrap().unwrap());
+    assert_eq!((bench.bytes("a").await.unwrap(), bench.bodies().await), (large(2), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_put_that_another_may_have_overtaken_says_that_nobody_knows() {
+    let bench = Arc::new(Bench::new());
+    bench.put("a", &large(1), json!({})).await.unwrap();
+    let held = bench.faults.add(Rule::new(Fault::Hold).on(Operation::PutIf).times(1));
+    let putting = {
+        let bench = Arc::clone(&bench);
+        tokio::spawn(async move { bench.put("a", &large(2), json!({})).await })
+    };
+    held.wait_struck(1).await;
+    assert!(bench.put("a", &large(3), json!({})).await.unwrap());
+    let error = putting.await.unwrap().unwrap_err();
+    assert_eq!(error, "put: We encountered an internal error. Please try again. (10001)");
+    assert_eq!(bench.bytes("a").await.unwrap(), large(3));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_late_delete_does_not_touch_what_was_put_since() {
     let bench = Arc::new(Bench::new());
     bench.put("a", &large(1), json!({})).await.unwrap();

@@ -13,6 +13,11 @@ pub(super) const PBKDF2_ITERATIONS_MAX: u32 = 100_000;
 /// PBKDF2 iterations times blocks of output: 500,000 of SHA-512 take about half a second.
 pub(crate) const PBKDF2_WORK_MAX: u64 = 500_000;
 
+/// The work of PBKDF2: for each block of output the salt is hashed, and then the iterations follow.
+pub(crate) const fn pbkdf2_work(blocks: u64, iterations: u32, salt_len: u64) -> u64 {
+    blocks.saturating_mul((iterations as u64).saturating_add(salt_len / 64))
+}
+
 /// Bits of an RSA modulus that is generated: the search for the primes of 4,096 bits takes up to some seconds.
 pub(super) const RSA_GENERATE_BITS_MAX: usize = 3_072;
 

@@ -39,7 +39,8 @@ fn derive_pbkdf2(hash: String, password: Input, salt: Input, iterations: u32, le
     let hash = Hash::parse(&hash)?;
     let blocks = u64::try_from(len.div_ceil(hash.output_len())).ok()?;
     let is_bounded = (1..=bounds::PBKDF2_ITERATIONS_MAX).contains(&iterations)
-        && blocks.checked_mul(u64::from(iterations)).is_some_and(|work| work <= bounds::PBKDF2_WORK_MAX);
+        && bounds::pbkdf2_work(blocks, iterations, u64::try_from(salt.len()).ok()?)
+            <= bounds::PBKDF2_WORK_MAX;
     if !is_bounded {
         return None;
     }
