@@ -4,11 +4,13 @@
 use std::io::Cursor;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use holdfast_rpc::{NO_CODE, SOCKET_MESSAGE_LEN_MAX};
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use holdfast_rpc::{NO_CODE, SOCKET_MESSAGE_LEN_MAX, SocketFrame, SocketWriter};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tungstenite::protocol::frame::coding::{CloseCode, Control, Data, OpCode};
 use tungstenite::protocol::frame::{CloseFrame, Frame, FrameHeader};
 
@@ -21,6 +23,11 @@ const READ_LEN: usize = 4 << 10;
 const FREE_LEN: usize = 64 << 10;
 /// Bytes that are made room for at once, however many a frame announces.
 const READ_LEN_MAX: usize = 256 << 10;
+
+/// An end that takes not one byte for this long is gone.
+const STALL_MAX: Duration = Duration::from_secs(60);
+/// How often an end that is not read counts as heard.
+const HEARD_EVERY: Duration = Duration::from_secs(1);
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +82,40 @@ const NO_MEMORY: Unheard = Unheard::Invalid {
     reason: "too many long messages are under way at this server; come again",
 };
 const NOT_UTF8: Unheard = Unheard::Invalid { code: 1007, reason: "the text is not UTF-8" };
+
+/// The other end takes nothing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stalled;
+
+/// Says a frame.
+///
+/// # Errors
+/// [`Stalled`] once the other end has taken not one byte for a minute.
+pub async fn say<W>(write: &mut W, frame: Frame, speaker: Speaker) -> Result<(), Stalled>
+where
+    W: AsyncWrite + Unpin,
+{
+    let mut bytes = bytes_of(frame, speaker);
+    while !bytes.is_empty() {
+        match timeout(STALL_MAX, write.write_buf(&mut bytes)).await {
+            Ok(Ok(len)) if len > 0 => {}
+            Ok(_) | Err(_) => return Err(Stalled),
+        }
+    }
+    match timeout(STALL_MAX, write.flush()).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(Stalled),
+    }
+}
+
+/// Passes on what the other end has said. While it is not taken the other end is not read, and so not heard: it counts as
+/// heard.
+pub async fn pass_on(writer: &SocketWriter, frame: &SocketFrame, is_heard: &AtomicBool) {
+    let mut sent = std::pin::pin!(writer.send(frame));
+    while timeout(HEARD_EVERY, &mut sent).await.is_err() {
+        is_heard.store(true, Ordering::Relaxed);
+    }
+}
 
 /// A message that is being put together.
 struct Partial {
@@ -271,7 +312,7 @@ fn close(mut payload: Bytes) -> Result<Said, Unheard> {
 /// # Panics
 /// When the system has no random bytes.
 #[must_use]
-pub fn bytes_of(mut frame: Frame, speaker: Speaker) -> Bytes {
+fn bytes_of(mut frame: Frame, speaker: Speaker) -> Bytes {
     if speaker == Speaker::Client {
         let mut mask = [0; 4];
         getrandom::fill(&mut mask).expect("the system has random bytes");

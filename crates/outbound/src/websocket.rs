@@ -28,7 +28,7 @@ use tungstenite::protocol::frame::Frame;
 
 use crate::body::Patient;
 use crate::fetch::{self, FetchFrom, Fetched};
-use crate::frames::{Ear, Said, Speaker, Unheard, bytes_of, close_frame, message_frame};
+use crate::frames::{Ear, Said, Speaker, Stalled, Unheard, close_frame, message_frame, pass_on, say};
 use crate::{Outbound, fields};
 
 /// What every server adds to the key (RFC 6455, 1.3).
@@ -39,8 +39,6 @@ const MEMORY_KIB: usize = 128 << 10;
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// How long a server has to answer a close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// A server that takes not one byte for this long is gone.
-const STALL_MAX: Duration = Duration::from_secs(60);
 /// Notes between the two directions. Pongs beyond it are left out.
 const NOTES_MAX: usize = 16;
 /// Whoever held the socket is gone, or has nothing more to say.
@@ -224,14 +222,7 @@ async fn listen<S: AsyncRead>(
             Err(Unheard::Lost) => break Note::Over,
             Err(Unheard::Invalid { code, reason }) => break Note::Invalid { code, reason },
         };
-        let mut sent = std::pin::pin!(writer.send(&frame));
-        loop {
-            // While the isolate does not take it, the server is not read, and so not heard.
-            match timeout(Duration::from_secs(1), &mut sent).await {
-                Ok(_) => break,
-                Err(_) => is_heard.store(true, Ordering::Relaxed),
-            }
-        }
+        pass_on(&writer, &frame, is_heard).await;
     };
     // Nobody may be there to hear it.
     let _ = notes.send(last).await;
@@ -243,9 +234,6 @@ struct Speaking<'a, S> {
     noted: mpsc::Receiver<Note>,
     is_heard: &'a AtomicBool,
 }
-
-/// The server takes nothing any more.
-struct Stalled;
 
 impl<S: AsyncWrite> Speaking<'_, S> {
     async fn run(mut self) {
@@ -328,16 +316,6 @@ impl<S: AsyncWrite> Speaking<'_, S> {
     }
 
     async fn send(&mut self, frame: Frame) -> Result<(), Stalled> {
-        let mut bytes = bytes_of(frame, Speaker::Client);
-        while !bytes.is_empty() {
-            match timeout(STALL_MAX, self.write.write_buf(&mut bytes)).await {
-                Ok(Ok(len)) if len > 0 => {}
-                Ok(_) | Err(_) => return Err(Stalled),
-            }
-        }
-        match timeout(STALL_MAX, self.write.flush()).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Stalled),
-        }
+        say(&mut self.write, frame, Speaker::Client).await
     }
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::{Buf as _, Bytes};
-use holdfast_outbound::frames::{Ear, Said, Speaker, Unheard, bytes_of, close_frame, message_frame};
+use bytes::Bytes;
+use holdfast_outbound::frames::{
+    Ear, Said, Speaker, Stalled, Unheard, close_frame, message_frame, pass_on, say,
+};
 use holdfast_rpc::{SocketFrame, SocketReader, SocketWriter};
 use holdfast_telemetry::{SocketDirection, metrics};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf};
@@ -22,8 +24,6 @@ const RESTART_REASON: &str = "the object moved or was restarted; connect again";
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the object's side is read on once the client is gone, so that a handler hears of it before its caller leaves.
 const LINGER: Duration = Duration::from_secs(5);
-/// A client that takes not one byte for this long is gone.
-const STALL_MAX: Duration = Duration::from_secs(60);
 /// Notes between the two directions. Pongs beyond it are left out.
 const NOTES_MAX: usize = 16;
 
@@ -124,14 +124,7 @@ async fn up<S: AsyncRead>(
             Err(Unheard::Invalid { code, reason }) => break (Note::Invalid { code, reason }, Some(uplink)),
         };
         metrics().socket_message(SocketDirection::In);
-        let mut sent = std::pin::pin!(uplink.send(&frame));
-        loop {
-            // While the object does not take it, the client is not read, and so not heard.
-            match timeout(Duration::from_secs(1), &mut sent).await {
-                Ok(_) => break,
-                Err(_) => is_heard.store(true, Ordering::Relaxed),
-            }
-        }
+        pass_on(&uplink, &frame, is_heard).await;
     };
     let is_invalid = matches!(last, Note::Invalid { .. });
     // Nobody may be there to hear it.
@@ -151,9 +144,6 @@ struct Down<'a, S> {
     ping_interval: Duration,
     ended: CancellationToken,
 }
-
-/// The client takes nothing any more.
-struct Stalled;
 
 impl<S: AsyncWrite> Down<'_, S> {
     async fn run(&mut self) -> Cause {
@@ -267,16 +257,6 @@ impl<S: AsyncWrite> Down<'_, S> {
     }
 
     async fn send(&mut self, frame: Frame) -> Result<(), Stalled> {
-        let mut bytes = bytes_of(frame, Speaker::Server);
-        while bytes.has_remaining() {
-            match timeout(STALL_MAX, self.write.write_buf(&mut bytes)).await {
-                Ok(Ok(len)) if len > 0 => {}
-                Ok(_) | Err(_) => return Err(Stalled),
-            }
-        }
-        match timeout(STALL_MAX, self.write.flush()).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Stalled),
-        }
+        say(&mut self.write, frame, Speaker::Server).await
     }
 }

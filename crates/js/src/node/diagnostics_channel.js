@@ -86,12 +86,11 @@ export class TracingChannel {
   unsubscribe(subscribers) {
     for (const phase of PHASES) if (subscribers[phase] !== undefined) this[phase]?.unsubscribe(subscribers[phase]);
   }
-  traceSync(callback, context = {}, self = undefined, ...args) {
+  // The part of a call that is over when it returns, from `start` to `end`.
+  #traced(context, call) {
     return this.start.runStores(context, () => {
       try {
-        const result = Reflect.apply(callback, self, args);
-        context.result = result;
-        return result;
+        return call();
       } catch (error) {
         context.error = error;
         this.error.publish(context);
@@ -101,6 +100,13 @@ export class TracingChannel {
       }
     });
   }
+  traceSync(callback, context = {}, self = undefined, ...args) {
+    return this.#traced(context, () => {
+      const result = Reflect.apply(callback, self, args);
+      context.result = result;
+      return result;
+    });
+  }
   tracePromise(callback, context = {}, self = undefined, ...args) {
     const settled = (key, value) => {
       context[key] = value;
@@ -108,23 +114,15 @@ export class TracingChannel {
       this.asyncStart.publish(context);
       this.asyncEnd.publish(context);
     };
-    return this.start.runStores(context, () => {
-      try {
-        const promise = Promise.resolve(Reflect.apply(callback, self, args));
-        return promise.then(value => {
-          settled('result', value);
-          return value;
-        }, error => {
-          settled('error', error);
-          throw error;
-        });
-      } catch (error) {
-        context.error = error;
-        this.error.publish(context);
+    return this.#traced(context, () => {
+      const promise = Promise.resolve(Reflect.apply(callback, self, args));
+      return promise.then(value => {
+        settled('result', value);
+        return value;
+      }, error => {
+        settled('error', error);
         throw error;
-      } finally {
-        this.end.publish(context);
-      }
+      });
     });
   }
   traceCallback(callback, position = -1, context = {}, self = undefined, ...args) {
@@ -146,17 +144,7 @@ export class TracingChannel {
       });
     };
     args.splice(position, 1, wrapped);
-    return this.start.runStores(context, () => {
-      try {
-        return Reflect.apply(callback, self, args);
-      } catch (error) {
-        context.error = error;
-        this.error.publish(context);
-        throw error;
-      } finally {
-        this.end.publish(context);
-      }
-    });
+    return this.#traced(context, () => Reflect.apply(callback, self, args));
   }
 }
 

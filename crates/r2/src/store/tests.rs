@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use futures::StreamExt as _;
-use holdfast_bucket::faults::{Fault, FaultBucket, Operation, Rule};
+use holdfast_bucket::faults::{Fault, FaultBucket, Operation, Rule, RuleHandle};
 use holdfast_bucket::{BucketError, ErrorKind, MemoryBucket};
 use holdfast_records::{r2_bodies_prefix, r2_objects_prefix};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use super::*;
 
@@ -97,6 +98,15 @@ fn matches(etag: &str) -> Value {
 
 fn absent() -> Value {
     json!({ "onlyIf": { "etagDoesNotMatch": [{ "type": "wildcard" }] } })
+}
+
+/// A put of `large(2)` at `a` whose record is on its way to the bucket until it is released.
+async fn held_put(bench: &Arc<Bench>) -> (RuleHandle, JoinHandle<Result<bool, String>>) {
+    let held = bench.faults.add(Rule::new(Fault::Hold).on(Operation::PutIf).times(1));
+    let bench = Arc::clone(bench);
+    let putting = tokio::spawn(async move { bench.put("a", &large(2), json!({})).await });
+    held.wait_struck(1).await;
+    (held, putting)
 }
 
 #[tokio::test]
@@ -376,12 +386,7 @@ async fn a_put_that_only_a_sweep_overtakes_takes_place() {
     let orphan = Key::R2Body(bench.name.clone(), "a".into(), R2BodyId::new(1, 7)).to_string();
     bench.faults.inner().put(&orphan, Bytes::from_static(b"of a put that died")).await.unwrap();
     // Its record does not get to the bucket before that of the sweep.
-    let held = bench.faults.add(Rule::new(Fault::Hold).on(Operation::PutIf).times(1));
-    let putting = {
-        let bench = Arc::clone(&bench);
-        tokio::spawn(async move { bench.put("a", &large(2), json!({})).await })
-    };
-    held.wait_struck(1).await;
+    let (_held, putting) = held_put(&bench).await;
     let swept = bench.r2.sweep(&bench.name, Duration::from_secs(3_600)).await.unwrap();
     assert_eq!(swept.deleted, 1, "{swept:?}");
     assert!(putting.await.unwrap().unwrap());
@@ -392,12 +397,7 @@ async fn a_put_that_only_a_sweep_overtakes_takes_place() {
 async fn a_put_that_another_may_have_overtaken_says_that_nobody_knows() {
     let bench = Arc::new(Bench::new());
     bench.put("a", &large(1), json!({})).await.unwrap();
-    let held = bench.faults.add(Rule::new(Fault::Hold).on(Operation::PutIf).times(1));
-    let putting = {
-        let bench = Arc::clone(&bench);
-        tokio::spawn(async move { bench.put("a", &large(2), json!({})).await })
-    };
-    held.wait_struck(1).await;
+    let (_held, putting) = held_put(&bench).await;
     assert!(bench.put("a", &large(3), json!({})).await.unwrap());
     let error = putting.await.unwrap().unwrap_err();
     assert_eq!(error, "put: We encountered an internal error. Please try again. (10001)");
@@ -476,12 +476,7 @@ async fn a_put_whose_body_was_swept_fails_and_the_object_before_stays() {
     for loses_race in [false, true] {
         let bench = Arc::new(Bench::new());
         bench.put("a", &large(1), json!({})).await.unwrap();
-        let held = bench.faults.add(Rule::new(Fault::Hold).on(Operation::PutIf).times(1));
-        let putting = {
-            let bench = Arc::clone(&bench);
-            tokio::spawn(async move { bench.put("a", &large(2), json!({})).await })
-        };
-        held.wait_struck(1).await;
+        let (held, putting) = held_put(&bench).await;
         if loses_race {
             bench.put("a", &large(3), json!({})).await.unwrap();
         }
@@ -499,12 +494,7 @@ async fn a_put_whose_body_was_swept_fails_and_the_object_before_stays() {
 async fn a_put_that_looks_between_the_two_steps_of_a_sweep_gives_up() {
     let bench = Arc::new(Bench::new());
     bench.put("a", &large(1), json!({})).await.unwrap();
-    let put = bench.faults.add(Rule::new(Fault::Hold).on(Operation::PutIf).times(1));
-    let putting = {
-        let bench = Arc::clone(&bench);
-        tokio::spawn(async move { bench.put("a", &large(2), json!({})).await })
-    };
-    put.wait_struck(1).await;
+    let (put, putting) = held_put(&bench).await;
     // The sweep has barred the body and is about to delete it.
     let deletes = bench.faults.add(Rule::new(Fault::Hold).on(Operation::DeleteMany).times(1));
     let sweeping = {
