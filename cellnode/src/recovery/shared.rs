@@ -1,7 +1,7 @@
 //! Recoveries of a process: one attempt at a log at a time, shared by all who need it, and what is known of those that
 //! cannot go on.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 const GATHERINGS_MAX: usize = 2;
 /// Cells whose hold-up is remembered for answers.
 const HELD_UP_MAX: usize = 10_000;
+/// Logs that are remembered as sealed.
+const SEALED_MAX: usize = 1_024;
 
 /// What recoveries are made of.
 #[derive(Clone, Debug)]
@@ -73,6 +75,8 @@ struct Inner {
     running: Mutex<HashMap<LogName, watch::Receiver<Option<RecoveryOutcome>>>>,
     held_up: Mutex<HashMap<LogName, HoldUp>>,
     waiting: Mutex<HashMap<CellName, LogName>>,
+    /// Logs that were found sealed, which they are for ever: each of a dead owner's cells asks for the same one.
+    sealed: Mutex<HashSet<LogName>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -102,6 +106,7 @@ impl Recoveries {
             running: Mutex::default(),
             held_up: Mutex::default(),
             waiting: Mutex::default(),
+            sealed: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -134,6 +139,9 @@ impl Recoveries {
     /// Attempts until the log is recovered, for a cell that cannot be claimed before. False: not within the patience of
     /// an activation; [`Self::hold_up`] says why.
     pub async fn recover_for(&self, cell: &CellName, log: &LogName) -> bool {
+        if lock(&self.inner.sealed).contains(log) {
+            return true;
+        }
         {
             let mut waiting = lock(&self.inner.waiting);
             if waiting.len() >= HELD_UP_MAX {
@@ -193,6 +201,7 @@ impl Inner {
         let outcome = attempt(&self.tools, &log).await;
         self.note(&log, &outcome, started.elapsed());
         if let RecoveryOutcome::Recovered { record } = &outcome {
+            self.note_sealed(&log);
             self.release(&log, record);
         }
         lock(&self.running).remove(&log);
@@ -261,6 +270,14 @@ impl Inner {
                 node = %log.node, session = %log.session, ?standing, "a recovery is not blocked any more"
             );
         }
+    }
+
+    fn note_sealed(&self, log: &LogName) {
+        let mut sealed = lock(&self.sealed);
+        if sealed.len() >= SEALED_MAX {
+            sealed.clear();
+        }
+        sealed.insert(log.clone());
     }
 
     fn note_recovered(&self, log: &LogName, record: &LogRecord, elapsed: Duration) {

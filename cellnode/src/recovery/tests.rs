@@ -269,6 +269,23 @@ async fn callers_of_one_process_share_an_attempt() {
 }
 
 #[tokio::test]
+async fn a_sealed_log_is_looked_at_once_however_many_cells_its_owner_had() {
+    let bucket = Arc::new(FaultBucket::new(Arc::new(MemoryBucket::new())));
+    let fleet = Fleet::over(bucket.clone()).await;
+    fleet.append(frames_of(&[("a", 1)]));
+    let record = Key::NodeLog(fleet.log.node.clone(), fleet.log.session).to_string();
+    let cell = |number: usize| cell(&format!("c{number}"));
+    assert!(fleet.recoveries.recover_for(&cell(0), &fleet.log).await);
+    let reads = bucket.count(Operation::Get, &record);
+    assert!(reads > 0);
+    for number in 1..50 {
+        assert!(fleet.recoveries.recover_for(&cell(number), &fleet.log).await);
+        assert_eq!(fleet.recoveries.hold_up(&cell(number)), None);
+    }
+    assert_eq!(bucket.count(Operation::Get, &record), reads);
+}
+
+#[tokio::test]
 async fn a_recovery_that_is_asked_for_leaves_the_living_alone() {
     let fleet = Fleet::new().await;
     fleet.append(frames_of(&[("a", 1)]));

@@ -2,9 +2,10 @@
 
 use alloc::vec::Vec;
 
-use holdfast_types::{AlarmId, Epoch, Millis, SessionId, WakeMinute};
+use holdfast_types::{AlarmId, AlarmTime, Epoch, Millis, SessionId, WakeMinute};
 
 use super::HintOutcome;
+use super::machine::CELL_ENTRIES_MAX;
 use crate::lease::Now;
 use crate::mutant::{self, Mutant};
 
@@ -14,6 +15,8 @@ const HOLD_MS: u64 = 3_000;
 const SETTLE_MS: u64 = 2_000;
 /// After a failure; doubles.
 const FAILED_MS: u64 = 1_000;
+/// So long before its alarm a cell without an owner is opened: those whose alarms are due are opened before it.
+const AHEAD_MS: u64 = 5_000;
 /// Longest pause while somebody looks, or nobody has the cell.
 const LOOKED_MS_MAX: u64 = 600_000;
 /// Longest pause after failures: whatever failed may be over.
@@ -45,6 +48,8 @@ pub(super) struct DueCell {
     pub(super) state: State,
     /// Who looked last, and in which epoch: while that session lives its own timer fires what it installs.
     pub(super) looked: Option<(SessionId, Epoch)>,
+    /// What was armed when somebody last looked, and when it is due.
+    armed: Option<(AlarmId, Millis)>,
     /// The installation that its owner was last asked about.
     hinted: Option<AlarmId>,
     /// Looks in a row that changed nothing.
@@ -61,6 +66,7 @@ impl DueCell {
             entries: alloc::vec![entry],
             state: State::Waiting(now.monotonic),
             looked: None,
+            armed: None,
             hinted: None,
             tries: 0,
             is_missing: false,
@@ -85,6 +91,22 @@ impl DueCell {
         self.has_failed = false;
     }
 
+    /// Its last owner is gone: when another one is to open it. Those whose alarms are longest due come first, and those whose
+    /// alarms are known not to be due wait: an owner of many cells leaves more than can be opened at once.
+    pub(super) fn orphaned(&mut self, now: Now) -> Millis {
+        let armed = self.armed.take();
+        self.begin_anew();
+        // A newer installation, or one that there is no room to remember, may be due earlier.
+        let newest = self.newest().map(|entry| entry.id);
+        let is_known = |(id, _): &(AlarmId, _)| Some(*id) == newest && self.entries.len() < CELL_ENTRIES_MAX;
+        let Some((_, due)) = armed.filter(is_known) else { return now.monotonic };
+        let late_ms = now.wall.since(due);
+        if late_ms > 0 {
+            return Millis::new(now.monotonic.get().saturating_sub(late_ms));
+        }
+        now.monotonic.plus(due.since(now.wall).saturating_sub(AHEAD_MS))
+    }
+
     /// Its owner is asked about an installation. Another one than before is news: what was there has fired, so this owner is
     /// not one that nothing comes of.
     pub(super) fn ask(&mut self, id: AlarmId) {
@@ -102,9 +124,10 @@ impl DueCell {
         let pause_ms = match outcome {
             HintOutcome::Looked { session, epoch, armed } => {
                 self.looked = Some((session, epoch));
-                match armed.filter(|(id, _)| self.entries.iter().any(|entry| entry.id == *id)) {
+                let at = |deadline: AlarmTime| Millis::new(u64::try_from(deadline.get()).unwrap_or(0));
+                self.armed = armed.map(|(id, deadline)| (id, at(deadline)));
+                match self.armed.filter(|(id, _)| self.entries.iter().any(|entry| entry.id == *id)) {
                     Some((_, deadline)) => {
-                        let deadline = Millis::new(u64::try_from(deadline.get()).unwrap_or(0));
                         let hold_ms = doubled(HOLD_MS, tries, LOOKED_MS_MAX);
                         deadline.since(now.wall).saturating_add(hold_ms).min(LOOKED_MS_MAX)
                     }

@@ -367,21 +367,22 @@ impl Waker {
         self.rest(cell, at);
     }
 
-    /// Cells whose last owner is gone are looked at now; so are those that nobody could be asked about, since whoever did
+    /// Cells whose last owner is gone are looked at as soon as their alarms need it; so are, at once, those that nobody could be asked about, since whoever did
     /// not answer may be the one that is gone.
     fn sessions_read(&mut self, live: BTreeSet<SessionId>, now: Now) {
         let somebody_left = self.live.difference(&live).next().is_some();
         self.live = live;
         let mut orphans = Vec::new();
         for (cell, known) in &mut self.cells {
-            let is_orphan = known.looked.is_some_and(|(session, _)| !self.live.contains(&session));
-            if is_orphan || (somebody_left && known.has_failed) {
+            if known.looked.is_some_and(|(session, _)| !self.live.contains(&session)) {
+                orphans.push((cell.clone(), known.orphaned(now)));
+            } else if somebody_left && known.has_failed {
                 known.begin_anew();
-                orphans.push(cell.clone());
+                orphans.push((cell.clone(), now.monotonic));
             }
         }
-        for cell in orphans {
-            self.wait(&cell, now.monotonic);
+        for (cell, at) in orphans {
+            self.wait(&cell, at);
         }
     }
 

@@ -118,7 +118,7 @@ fn an_owner_that_dies_orphans_its_cells_at_once() {
     live(&mut waker, &[7, 8], 0);
     pass(&mut waker, &[entry(1, id(1, 1)), entry(2, id(1, 1)), entry(3, id(1, 1))], 0);
     for (number, outcome) in [
-        (1, looked(7, Some((id(1, 1), 59_000)))),
+        (1, looked(7, Some((id(1, 1), 4_000)))),
         (2, looked(8, Some((id(1, 1), 59_000)))),
         (3, HintOutcome::Failed),
     ] {
@@ -127,6 +127,24 @@ fn an_owner_that_dies_orphans_its_cells_at_once() {
     }
     // The one that nobody answered for may have been its, too.
     assert_eq!(reads(&live(&mut waker, &[8], 500)), [cell(1), cell(3)]);
+}
+
+#[test]
+fn orphans_are_opened_in_the_order_in_which_their_alarms_are_due_and_not_long_before() {
+    let mut waker = waker(64);
+    live(&mut waker, &[7], 0);
+    let mut entries: Vec<_> = (1..=4).map(|number| entry(number, id(1, 1))).collect();
+    pass(&mut waker, &entries, 0);
+    for (number, due) in [(1, 40_000), (2, 9_000), (3, 7_000), (4, 50_000)] {
+        not_retired(&mut waker, cell(number), 0);
+        hinted(&mut waker, cell(number), looked(7, Some((id(1, 1), due))), 0);
+    }
+    // What the owner installed since may be due at any time.
+    entries.push(entry(4, id(1, 2)));
+    assert!(reads(&pass(&mut waker, &entries, 5_000)).is_empty());
+    assert_eq!(reads(&live(&mut waker, &[], 9_500)), [cell(3), cell(2), cell(4)]);
+    assert!(reads(&waker.on(WakerEvent::TimeReached, now(34_999))).is_empty());
+    assert_eq!(reads(&waker.on(WakerEvent::TimeReached, now(35_000))), [cell(1)]);
 }
 
 #[test]
