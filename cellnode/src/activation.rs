@@ -330,7 +330,8 @@ async fn open(
     };
     let resident = Resident::new(node, parts);
     let (done, opened) = oneshot::channel();
-    resident.send(Job::Open { resident: Arc::clone(&resident), database, position, done });
+    let replacement = node.replacements.take(&cell);
+    resident.send(Job::Open { resident: Arc::clone(&resident), database, position, replacement, done });
     match opened.await {
         Ok(Ok(())) => {
             if let Some(paged) = paged {

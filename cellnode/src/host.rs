@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use holdfast_core::lineage::PastTarget;
 use holdfast_core::ownership::OwnerState;
 use holdfast_records::cell_prefix;
 use holdfast_rpc::follower::LogName;
 use holdfast_rpc::limits::WHOLE_BODY_LEN_MAX;
 use holdfast_rpc::{
     Body, CallError, CellCall, CellHost, CellPage, CellReply, CellSummary, MoveCall, NodeDescription,
-    PROTOCOL, WakeCall, WakeReply, whole_body,
+    PROTOCOL, RestoredCell, WakeCall, WakeReply, whole_body,
 };
 use holdfast_telemetry::names::span;
 use holdfast_telemetry::{RequestOutcome, metrics};
@@ -25,6 +26,7 @@ use tracing::Instrument as _;
 use crate::cells::{Cells, Event, EventHandle, EventReply, Resident, cancel_at};
 use crate::handoff::{adopt, move_cells};
 use crate::node::Node;
+use crate::past::restore_cell;
 use crate::recovery::recover_dead;
 use crate::release::{release, release_unresident};
 use crate::runtime::{EventCall, ReplyBody, RequestBody};
@@ -321,6 +323,22 @@ impl CellHost for Host {
                 Err(CallError::Unavailable { reason })
             }
         }
+    }
+
+    async fn restore_cell(&self, cell: &CellName, target: PastTarget) -> Result<RestoredCell, CallError> {
+        self.node.classes.check(cell)?;
+        if self.node.is_draining() {
+            return Err(CallError::Draining);
+        }
+        self.node.check_authority()?;
+        self.must_exist(cell).await?;
+        // In a task of its own: a caller that goes away must not leave it half done.
+        let (node, cell) = (Arc::clone(&self.node), cell.clone());
+        let restored = tokio::spawn(async move { restore_cell(&node, &cell, target).await });
+        restored.await.unwrap_or_else(|panic| {
+            tracing::error!(%panic, "a restore ended by a bug");
+            Err(CallError::OutcomeUnknown { reason: "the restore failed: a bug, see the log".into() })
+        })
     }
 
     async fn recover_log(&self, log: &LogName) -> Result<(), CallError> {

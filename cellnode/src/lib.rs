@@ -29,6 +29,7 @@ mod node_log;
 mod open_files;
 mod owners;
 mod paged;
+mod past;
 mod patience;
 mod random;
 pub mod recovery;
@@ -45,5 +46,7 @@ mod wake;
 pub use authority::Authority;
 pub use config::Config;
 pub use owners::{OwnerReadError, Owners, lease_view};
-pub use restore::{PlannedChain, RestoreError, RestoreJob, Restored, find_chain, restore};
+pub use restore::{
+    PlannedChain, RestoreError, RestoreJob, Restored, apply_chain, find_chain, find_past, restore,
+};
 pub use service::{Addresses, Exit, Service};

@@ -26,6 +26,7 @@ use crate::memory::Memory;
 use crate::node_log::NodeLog;
 use crate::owners::Owners;
 use crate::paged::Paging;
+use crate::past::Replacements;
 use crate::recovery::{Followers, Recoveries, RecoveryParts};
 use crate::replication::DueCells;
 use crate::retire::Retirements;
@@ -74,6 +75,8 @@ pub struct Node {
     pub runtime: Handle,
     /// Bounds the restores at once.
     pub restores: Semaphore,
+    /// States of the past that cells are to be opened with.
+    pub(crate) replacements: Arc<Replacements>,
     /// Large cells that are not whole here.
     pub(crate) paging: Arc<Paging>,
     /// Bounds the compactions at once.
@@ -173,6 +176,7 @@ impl Node {
             workers: Workers::start(threads, config.node.as_str(), &Handle::current()),
             runtime: Handle::current(),
             restores: Semaphore::new(config.restores_max.max(1)),
+            replacements: Arc::default(),
             paging: Paging::new(config.paged_fill_rate),
             compactions: Semaphore::new(COMPACTIONS_MAX),
             triggers: CompactionTriggers::default(),

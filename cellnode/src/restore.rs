@@ -6,6 +6,7 @@ mod chain;
 mod download;
 mod listing;
 mod mark;
+mod past;
 
 use crate::blocking::blocking;
 use std::fs::{File, OpenOptions};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use holdfast_bucket::{Bucket, BucketError};
 use holdfast_core::compaction::ChainSize;
-use holdfast_core::lineage::LineageError;
+use holdfast_core::lineage::{LineageError, PastError};
 use holdfast_core::retire::LastMark;
 use holdfast_ltx::{Applier, ApplyError, DecodeError, Decoder, Durability, PageSize, PlanError, PlannedFile};
 use holdfast_records::{Key, Level, RecordError};
@@ -26,6 +27,7 @@ pub(crate) use download::{Fetched, fetch};
 pub(crate) use listing::{EpochListing, list_level, list_level_zero};
 pub use mark::MarkReadError;
 pub(crate) use mark::{read_mark, record_of};
+pub use past::find_past;
 
 /// Downloads ahead of the file that is being applied: small files, each at most [`download::MEMORY_LEN_MAX`].
 const PREFETCH: usize = 8;
@@ -64,6 +66,14 @@ pub enum RestoreError {
         cell: CellName,
         /// What is wrong.
         source: LineageError,
+    },
+    /// A state of the past is not to be had. Disposition: reject, or corrupt.
+    #[error("cell `{cell}` has no such past: {source}")]
+    Past {
+        /// The cell.
+        cell: CellName,
+        /// Why.
+        source: PastError,
     },
     /// An epoch has a gap. Disposition: corrupt.
     #[error(
@@ -138,6 +148,7 @@ impl RestoreError {
             | Self::Mark(_)
             | Self::OpenerLost { .. }
             | Self::Lineage { .. }
+            | Self::Past { .. }
             | Self::Gap { .. }
             | Self::Damaged { .. } => false,
         }

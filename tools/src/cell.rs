@@ -4,6 +4,7 @@ mod chain;
 mod delete;
 mod export;
 mod list;
+mod restore;
 mod show;
 mod sql;
 
@@ -29,6 +30,8 @@ pub enum Cell {
     Sql(sql::Sql),
     /// Write a cell's database to a plain SQLite file, from the bucket, without touching its owner.
     Export(export::Export),
+    /// Put a state of a cell's past in the place of the present one.
+    Restore(restore::Restore),
     /// Delete a cell and its history for ever.
     Delete(delete::Delete),
 }
@@ -41,6 +44,7 @@ impl Cell {
             Self::Show(show) => show.run(output).await,
             Self::Sql(sql) => sql.run(output).await,
             Self::Export(export) => export.run(output).await,
+            Self::Restore(restore) => restore.run(output).await,
             Self::Delete(delete) => delete.run(output).await,
         }
     }

@@ -16,6 +16,7 @@ mod keys;
 mod log;
 mod node;
 mod output;
+mod past;
 mod peers;
 mod process;
 mod progress;

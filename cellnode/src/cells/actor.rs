@@ -4,6 +4,7 @@
 mod alarm;
 mod leave;
 mod open;
+mod replace;
 mod turn;
 
 use std::cell::RefCell;

@@ -21,6 +21,7 @@ use super::actor::{Actor, AlarmInput, Closed, Input};
 use super::watchdog::Watchdog;
 use super::{Event, Resident};
 use crate::clock;
+use crate::past::Replacement;
 use crate::runtime::{EventId, OpAnswer, OpId};
 
 /// Work for a cell's thread. Jobs of one cell run in the order in which they were sent.
@@ -34,6 +35,8 @@ pub(crate) enum Job {
         database: PathBuf,
         /// Where it stands.
         position: Txid,
+        /// What is to take its place before anything else happens.
+        replacement: Option<Replacement>,
         /// Answered with what went wrong, if anything.
         done: oneshot::Sender<Result<(), String>>,
     },
@@ -216,8 +219,11 @@ impl Worker {
 
     fn on(&mut self, job: Job) {
         match job {
-            Job::Open { resident, database, position, done } => {
-                let opened = Actor::open(&resident, &database, position).map(|actor| {
+            Job::Open { resident, database, position, replacement, done } => {
+                let opened = Actor::open(&resident, &database, position).map(|mut actor| {
+                    if let Some(replacement) = replacement {
+                        actor.replace(replacement);
+                    }
                     self.actors.insert(key(&resident), actor);
                 });
                 // Its alarm may be due before anything else happens to it.

@@ -102,7 +102,7 @@ pub async fn find_chain(
 }
 
 /// Reads openers, newest first, up to the first that is there: what is wrong with those before it is nobody's concern.
-async fn read_openers(
+pub(super) async fn read_openers(
     bucket: &Arc<dyn Bucket>,
     cell: &CellName,
     epochs: &[Epoch],
@@ -137,13 +137,13 @@ async fn read_opener(
     Ok((epoch, Some(OpenerView { base: opener.base.map(Position::from) })))
 }
 
-struct SegmentPlan {
-    files: Vec<PlannedFile>,
-    start: SegmentStart,
+pub(super) struct SegmentPlan {
+    pub(super) files: Vec<PlannedFile>,
+    pub(super) start: SegmentStart,
     end: Txid,
 }
 
-async fn plan_segment(
+pub(super) async fn plan_segment(
     bucket: &Arc<dyn Bucket>,
     cell: &CellName,
     segment: Segment,

@@ -99,7 +99,8 @@ fn explore_with(mutant: Mutant) -> Option<Findings> {
         | Mutant::WakerDeletesArmed
         | Mutant::WakerForgetsFailure
         | Mutant::ForceUnasked
-        | Mutant::ForceNextEpoch => return None,
+        | Mutant::ForceNextEpoch
+        | Mutant::PastWithoutBases => return None,
     };
     Some(findings)
 }
@@ -153,6 +154,7 @@ macro_rules! mutants {
                 Mutant::WakerForgetsFailure,
                 Mutant::ForceUnasked,
                 Mutant::ForceNextEpoch,
+                Mutant::PastWithoutBases,
             ];
             let mut known: Vec<Mutant> = TESTED.iter().chain(OF_NO_MODEL).copied().collect();
             known.sort_by_key(|mutant| *mutant as u32);

@@ -12,6 +12,7 @@
 //! stays an error: below the mark there is nothing to fall back to.
 
 mod machine;
+mod past;
 
 use alloc::vec::Vec;
 
@@ -20,6 +21,7 @@ use holdfast_types::{Epoch, Position, Txid};
 use crate::retire::{Kept, Mark, SnapshotAt};
 
 pub use machine::Lineage;
+pub use past::{Past, PastEffect, PastError, PastEvent, PastTarget};
 
 /// An opener as read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

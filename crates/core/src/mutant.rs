@@ -123,10 +123,12 @@ pub enum Mutant {
     ForceUnasked,
     /// A forced purge goes just above what it sees of the history.
     ForceNextEpoch,
+    /// A state of the past is looked for where its epoch is named, whether a later one continues it or not.
+    PastWithoutBases,
 }
 
 /// Every mutant.
-pub const ALL: [Mutant; 59] = [
+pub const ALL: [Mutant; 60] = [
     Mutant::SkipClaimGuard,
     Mutant::TakeOverLiveLease,
     Mutant::ReuseEpochOnWake,
@@ -186,6 +188,7 @@ pub const ALL: [Mutant; 59] = [
     Mutant::WakerForgetsFailure,
     Mutant::ForceUnasked,
     Mutant::ForceNextEpoch,
+    Mutant::PastWithoutBases,
 ];
 
 #[cfg(feature = "mutants")]

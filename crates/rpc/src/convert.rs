@@ -1,7 +1,9 @@
 //! Between the messages on the wire and the product's own types. Whatever arrives is checked here, once.
 
 use bytes::Bytes;
-use holdfast_types::{AlarmId, AlarmSeq, AlarmTime, CellName, Epoch, NodeName, SessionId, WakeMinute};
+use holdfast_types::{
+    AlarmId, AlarmSeq, AlarmTime, CellName, Epoch, NodeName, Position, SessionId, Txid, WakeMinute,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, request, response};
 
 use crate::{
@@ -145,6 +147,15 @@ pub(crate) fn thrown_from_wire(error: proto::ThrownError) -> ThrownError {
 fn status_from_wire(status: u32) -> Result<StatusCode, WireError> {
     let short = u16::try_from(status).map_err(|e| bad("status", e))?;
     StatusCode::from_u16(short).map_err(|e| bad("status", e))
+}
+
+pub(crate) fn position_to_wire(position: Position) -> proto::CellPosition {
+    proto::CellPosition { epoch: position.epoch.get(), txid: position.txid.get() }
+}
+
+pub(crate) fn position_from_wire(position: proto::CellPosition) -> Position {
+    let proto::CellPosition { epoch, txid } = position;
+    Position { epoch: Epoch::new(epoch), txid: Txid::new(txid) }
 }
 
 pub(crate) fn refusal_to_wire(error: CallError) -> proto::Refusal {

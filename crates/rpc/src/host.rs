@@ -2,6 +2,7 @@
 //! around it is [`crate::serve`]'s; this trait must never see it.
 
 use async_trait::async_trait;
+use holdfast_core::lineage::PastTarget;
 use holdfast_records::ProtocolRange;
 use holdfast_types::{CellName, Epoch, NodeName, Position, SessionId};
 
@@ -58,6 +59,17 @@ pub struct MoveCall {
     pub keep: u64,
 }
 
+/// A cell whose past has come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestoredCell {
+    /// Where the state was found.
+    pub found: Position,
+    /// The state before: restoring that undoes it.
+    pub before: Position,
+    /// The transaction that brought it back.
+    pub now: Position,
+}
+
 /// A process that owns cells.
 #[async_trait]
 pub trait CellHost: Send + Sync + 'static {
@@ -95,6 +107,14 @@ pub trait CellHost: Send + Sync + 'static {
     /// # Errors
     /// [`CallError::Unavailable`] when the bucket did not take it in time.
     async fn cover_cell(&self, cell: &CellName) -> Result<(), CallError>;
+
+    /// Puts a state of the past in the place of the present one, as a transaction like any other, and resolves once that is in
+    /// the bucket. Requests meanwhile see one or the other.
+    ///
+    /// # Errors
+    /// [`CallError`], as of any call; [`CallError::Rejected`] with 404 where there is no such cell, and with 409 where there is
+    /// no such state or not any more; [`CallError::OutcomeUnknown`] when it may have come back or not.
+    async fn restore_cell(&self, cell: &CellName, target: PastTarget) -> Result<RestoredCell, CallError>;
 
     /// Recovers the log of a dead session.
     ///

@@ -9,6 +9,7 @@ pub mod durability;
 pub mod facts;
 pub mod fence;
 pub mod ownership;
+pub mod past;
 pub mod proof;
 pub mod purge;
 pub mod recovery;
@@ -26,6 +27,7 @@ use durability::DurabilityChecker;
 use facts::LogFacts;
 use fence::FenceChecker;
 use ownership::OwnershipChecker;
+use past::PastChecker;
 use proof::ProofChecker;
 use purge::PurgeChecker;
 use recovery::{ClaimChecker, CoverageChecker, LossChecker};
@@ -61,6 +63,8 @@ pub struct Checkers {
     pub release: ReleaseChecker,
     /// INV-GC-1.
     pub retirement: RetirementChecker,
+    /// INV-PAST-1, INV-PAST-2.
+    pub past: PastChecker,
     /// INV-REC-1.
     pub claim: ClaimChecker,
     /// INV-REC-2.

@@ -278,6 +278,7 @@ impl World {
         let stale = self.rng.below(self.weather.list_stale_ms_max + 1);
         if let Operation::Delete(keys) = &operation {
             self.checkers.retirement.before_deletion(&self.bucket, keys);
+            self.checkers.past.before_deletion(&self.bucket, keys, &self.checkers.chain)?;
         }
         let (reply, change) = self.bucket.apply(&operation, self.now, stale);
         self.trace.line(self.now, format_args!("store applies {}: {reply:?}", id.0));
@@ -285,6 +286,7 @@ impl World {
         if let Operation::Delete(keys) = &operation {
             self.observe_deleted(keys)?;
             self.checkers.retirement.after_deletion(&self.bucket)?;
+            self.checkers.past.after_deletion(&self.bucket)?;
         }
         change.map_or(Ok(()), |change| self.observe(&change))
     }

@@ -65,6 +65,7 @@ fn scenarios(mutant: Mutant) -> &'static [Scenario] {
         Mutant::RetireAboveSnapshot | Mutant::RetirePredecessors => &[Scenario::Drains],
         Mutant::RetireWithoutMark | Mutant::IgnoreRetired => &[Scenario::Crashes, Scenario::Drains],
         Mutant::RetireWithoutOwner | Mutant::TrustFirstMark => &[Scenario::Retirement],
+        Mutant::PastWithoutBases => &[Scenario::Crashes, Scenario::BeyondSkew],
     }
 }
 

@@ -12,6 +12,7 @@ mod object;
 mod open;
 mod policy;
 mod pragma;
+mod replace;
 mod run;
 mod shared;
 mod spool;
@@ -31,6 +32,7 @@ pub(crate) use object::Writes;
 pub use object::{ExecLimits, ExecRows, KV_LIST_LEN_MAX, KvRange, SqlValue};
 pub use open::OpenError;
 pub use policy::RESERVED_PREFIX;
+pub use replace::ReplaceError;
 pub(crate) use run::{Budget, RowSink, Session, Summary, Tail};
 pub(crate) use shared::Shared;
 

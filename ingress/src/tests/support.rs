@@ -119,6 +119,14 @@ impl CellHost for Host {
         Ok(())
     }
 
+    async fn restore_cell(
+        &self,
+        cell: &CellName,
+        _target: holdfast_core::lineage::PastTarget,
+    ) -> Result<holdfast_rpc::RestoredCell, CallError> {
+        unreachable!("nobody restores `{cell}` here")
+    }
+
     async fn recover_log(&self, _log: &LogName) -> Result<(), CallError> {
         unreachable!("an ingress recovers nothing")
     }

@@ -1,11 +1,12 @@
-//! `cell export`: a plain SQLite file, restored from the bucket. A live owner is asked to bring there what followers alone
-//! hold, so that everything acknowledged is in the file; it goes on serving.
+//! `cell export`: a plain SQLite file, restored from the bucket, as the cell is or as it was. A live owner is asked to bring there
+//! what followers alone hold, so that everything acknowledged is in the file; it goes on serving.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use holdfast_bucket::{BucketArgs, Buckets};
-use holdfast_cellnode::{RestoreJob, Restored, restore};
+use holdfast_bucket::{Bucket, BucketArgs, Buckets};
+use holdfast_cellnode::{RestoreError, RestoreJob, Restored, apply_chain, find_past, restore};
 use holdfast_core::ownership::{OwnerState, OwnerView};
 use holdfast_rpc::Peer;
 use holdfast_types::CellName;
@@ -15,6 +16,7 @@ use serde_json::json;
 use super::owner_of;
 use crate::args::open_existing;
 use crate::output::{Output, bytes, count};
+use crate::past::PastPoint;
 use crate::peers::{self, LeaseState};
 use crate::progress;
 
@@ -30,6 +32,11 @@ pub struct Export {
     cell: CellName,
     /// The file to write.
     file: PathBuf,
+    /// As the cell was then: a time in UTC (2026-12-01T09:30:00Z), by the clock of its owner of that time, or a position
+    /// (3/41, epoch/transaction). The newest state at or before it of those that objects of the bucket end with. How far back
+    /// one can go is a matter of the nodes' --history-retention.
+    #[arg(long, value_name = "TIME|POSITION")]
+    at: Option<PastPoint>,
     /// Replace the file when it exists.
     #[arg(long)]
     force: bool,
@@ -41,7 +48,7 @@ pub struct Export {
 impl Export {
     /// Exports.
     pub async fn run(self, output: Output) -> Result<()> {
-        let Self { cell, file, force, bucket } = self;
+        let Self { cell, file, at, force, bucket } = self;
         if !force && file.symlink_metadata().is_ok() {
             bail!("`{}` exists: name another file, or replace it with --force", file.display());
         }
@@ -53,7 +60,7 @@ impl Export {
         let aside = aside(&file)?;
         cover(&buckets, &cell, &owner).await?;
         let spinner = progress::spinner(format!("restoring `{cell}`"));
-        let restored = restore_to(&buckets, &cell, &owner, aside.path()).await?;
+        let restored = restore_to(&buckets, &cell, owner, (aside.path(), at)).await?;
         spinner.set_message(format!("checking `{cell}`"));
         let path = aside.path().to_path_buf();
         let len = tokio::task::spawn_blocking(move || finish(&path)).await.context("the check failed")??;
@@ -108,7 +115,12 @@ fn aside(file: &Path) -> Result<tempfile::NamedTempFile> {
         .with_context(|| format!("nothing can be written into `{}`", folder.display()))
 }
 
-async fn restore_to(buckets: &Buckets, cell: &CellName, owner: &OwnerView, path: &Path) -> Result<Restored> {
+async fn restore_to(
+    buckets: &Buckets,
+    cell: &CellName,
+    owner: OwnerView,
+    (path, at): (&Path, Option<PastPoint>),
+) -> Result<Restored> {
     let mut job = RestoreJob {
         cell: cell.clone(),
         below: owner.epoch.next(),
@@ -118,7 +130,7 @@ async fn restore_to(buckets: &Buckets, cell: &CellName, owner: &OwnerView, path:
     };
     let mut attempt = 1;
     loop {
-        match restore(&buckets.bulk, &job).await {
+        match restore_at(&buckets.bulk, &job, at).await {
             Err(error) if error.is_transient() && attempt < ATTEMPTS => {
                 tracing::warn!(%error, attempt, "the restore failed; trying again");
                 tokio::time::sleep(std::time::Duration::from_millis(250 << attempt)).await;
@@ -133,6 +145,16 @@ async fn restore_to(buckets: &Buckets, cell: &CellName, owner: &OwnerView, path:
             result => return Ok(result?),
         }
     }
+}
+
+async fn restore_at(
+    bucket: &Arc<dyn Bucket>,
+    job: &RestoreJob,
+    at: Option<PastPoint>,
+) -> Result<Restored, RestoreError> {
+    let Some(PastPoint(target)) = at else { return restore(bucket, job).await };
+    let planned = find_past(bucket, &job.cell, (job.below, job.floor), target).await?;
+    apply_chain(bucket, job, &planned).await
 }
 
 /// Makes the restored file one that any SQLite opens by itself, checks it, and syncs it. Returns its length.

@@ -53,6 +53,52 @@ fn an_export_is_the_writers_database_and_replaces_no_file() {
 }
 
 #[test]
+fn an_export_shows_the_cell_as_it_was_at_a_position_or_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    // Without followers each statement is an object of its own.
+    let dev = Dev::start(&dir.path().join("dev"), &["--followers", "0"]);
+    dev.sql("db:notes", "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)");
+    let insert =
+        |number: i64| dev.sql("db:notes", &format!("INSERT INTO notes (text) VALUES ('note {number}')"));
+    for number in 1..=6 {
+        insert(number);
+    }
+    let between = humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string();
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    for number in 7..=9 {
+        insert(number);
+    }
+    dev.sql("db:notes", "DELETE FROM notes");
+    let file = dir.path().join("then.db");
+    let export = |at: &str| {
+        let command = ["cell", "export", "db:notes", file.to_str().unwrap(), "--force", "--json", "--at", at];
+        dev.run(&command)
+    };
+    let expected: Vec<(i64, String)> = (1..=9).map(|number| (number, format!("note {number}"))).collect();
+    for (at, txid, len) in
+        [("1/10", 10, 9), (between.as_str(), 7, 6), ("1/2", 2, 1), ("2100-01-01T00:00:00Z", 11, 0)]
+    {
+        let exported = export(at).json();
+        assert_eq!(exported["position"], json!({ "epoch": 1, "txid": txid }), "{at}");
+        assert_eq!(rows(&file), expected[..len], "{at}");
+    }
+    for (at, why) in [
+        ("1/12", "transaction 1/12 is not part of the cell's history"),
+        ("7/1", "transaction 7/1 is not part of the cell's history"),
+        ("2001-01-01T00:00:00Z", "the cell had no transaction yet"),
+    ] {
+        assert!(export(at).failure().contains(why), "{at}: {:?}", export(at));
+    }
+    let refused = export("yesterday").err;
+    assert!(
+        refused
+            .contains("neither a time in UTC such as `2026-12-01T09:30:00Z` nor a position such as `3/41`"),
+        "{refused}"
+    );
+    assert_eq!(rows(&file), [], "a refusal leaves the file as it was");
+}
+
+#[test]
 fn cells_are_listed_in_pages_and_shown_with_their_files() {
     let dir = tempfile::tempdir().unwrap();
     let dev = Dev::start(dir.path(), &["--followers", "0"]);
@@ -173,4 +219,43 @@ async fn a_cell_is_deleted_under_clients_that_want_it() {
         assert!(!client.is_finished(), "no client was told a failure");
         client.abort();
     }
+}
+
+#[test]
+fn a_restore_brings_the_past_back_and_can_be_undone() {
+    let dir = tempfile::tempdir().unwrap();
+    let dev = Dev::start(dir.path(), &["--followers", "0"]);
+    dev.sql("db:notes", "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)");
+    for number in 1..=5 {
+        dev.sql("db:notes", &format!("INSERT INTO notes (text) VALUES ('note {number}')"));
+    }
+    dev.sql("db:notes", "DROP TABLE notes");
+    let restore = |at: &str| dev.run(&["cell", "restore", "db:notes", "--yes", "--json", "--at", at]);
+    let count = || dev.sql("db:notes", "SELECT count(*) FROM notes")["rows"].clone();
+    let restored = restore("1/4").json();
+    assert_eq!(restored["found"], json!({ "epoch": 1, "txid": 4 }));
+    assert_eq!(restored["before"], json!({ "epoch": 1, "txid": 7 }));
+    assert_eq!(restored["now"], json!({ "epoch": 2, "txid": 8 }));
+    assert_eq!(count(), json!([[3]]));
+    // It goes on from there, and what was undone is history as well.
+    dev.sql("db:notes", "INSERT INTO notes (text) VALUES ('after')");
+    assert_eq!(restore("1/6").json()["before"], json!({ "epoch": 2, "txid": 9 }));
+    assert_eq!(count(), json!([[5]]));
+    let said = dev.run(&["cell", "restore", "db:notes", "--yes", "--at", "2/9"]);
+    assert_eq!(
+        said.text(),
+        "`db:notes` is again what it was at 2/9, by transaction 4/11.\n\
+         To undo it: holdfast cell restore db:notes --at 3/10 --yes\n"
+    );
+    assert_eq!(dev.sql("db:notes", "SELECT text FROM notes")["rows"].as_array().unwrap().len(), 4);
+
+    for (at, why) in
+        [("3/99", "transaction 3/99 is not part of the cell's history"), ("2001-01-01", "neither a time")]
+    {
+        assert!(restore(at).err.contains(why), "{:?}", restore(at));
+    }
+    let unsure = dev.run(&["cell", "restore", "db:notes", "--at", "1/4"]);
+    assert!(unsure.failure().contains("add --yes"), "{unsure:?}");
+    let absent = dev.run(&["cell", "restore", "db:absent", "--yes", "--at", "1/4"]);
+    assert!(absent.failure().contains("there is no cell `db:absent`"), "{absent:?}");
 }

@@ -112,6 +112,14 @@ impl CellHost for Host {
         Ok(())
     }
 
+    async fn restore_cell(
+        &self,
+        cell: &CellName,
+        _target: holdfast_core::lineage::PastTarget,
+    ) -> Result<holdfast_rpc::RestoredCell, CallError> {
+        unreachable!("nobody restores `{cell}` here")
+    }
+
     async fn recover_log(&self, log: &LogName) -> Result<(), CallError> {
         self.recoveries.lock().unwrap().push(log.clone());
         match self.recovers.load(Ordering::SeqCst) {

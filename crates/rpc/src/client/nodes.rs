@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use holdfast_core::lineage::PastTarget;
 use holdfast_records::ProtocolRange;
 use holdfast_types::{CellName, CellNameError, Epoch, NodeName, Position, SessionId, Txid};
 use http::Uri;
@@ -12,7 +13,7 @@ use super::channel::Channel;
 use super::{CellClient, Peer};
 use crate::follower::LogName;
 use crate::proto::node_service_client::NodeServiceClient;
-use crate::{CallError, CellPage, CellSummary, MoveCall, NodeDescription, convert, proto};
+use crate::{CallError, CellPage, CellSummary, MoveCall, NodeDescription, RestoredCell, convert, proto};
 
 /// Why a node did not answer a question.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +33,8 @@ pub enum NodeCallError {
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(60);
 /// A new owner claims and restores.
 const ADOPT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A state of the past is read as a whole.
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Everything else answers from memory.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -135,6 +138,38 @@ impl CellClient {
         let proto::CoverCellResponse { refusal } =
             question.bounded(RELEASE_TIMEOUT, client.cover_cell(request)).await?;
         refusal.map_or(Ok(()), |refusal| Err(convert::refusal_from_wire(refusal).into()))
+    }
+
+    /// Has the owner of a cell, or whoever takes it where nobody owns it, put a state of its past in the place of the present
+    /// one. It goes on when the answer does not come in time.
+    ///
+    /// # Errors
+    /// [`NodeCallError`].
+    pub async fn restore_cell(
+        &self,
+        peer: &Peer,
+        cell: &CellName,
+        target: PastTarget,
+    ) -> Result<RestoredCell, NodeCallError> {
+        let mut client = self.node(peer).await?;
+        let target = match target {
+            PastTarget::Position(position) => {
+                proto::restore_cell_request::Target::Position(convert::position_to_wire(position))
+            }
+            PastTarget::Time(time) => proto::restore_cell_request::Target::TimeMs(time.get()),
+        };
+        let message = proto::RestoreCellRequest { cell: cell.to_string(), target: Some(target) };
+        let question = Question { what: &format!("a restore of `{cell}`"), peer };
+        let proto::RestoreCellResponse { refusal, found, before, now } =
+            question.bounded(RESTORE_TIMEOUT, client.restore_cell(timed(message, RESTORE_TIMEOUT))).await?;
+        if let Some(refusal) = refusal {
+            return Err(convert::refusal_from_wire(refusal).into());
+        }
+        let (Some(found), Some(before), Some(now)) = (found, before, now) else {
+            return Err(question.not_valid("it lacks a position"));
+        };
+        let [found, before, now] = [found, before, now].map(convert::position_from_wire);
+        Ok(RestoredCell { found, before, now })
     }
 
     /// Has a session recover the log of a dead one. The attempt goes on when the answer does not come in time.

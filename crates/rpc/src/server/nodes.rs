@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use holdfast_types::{CellName, NodeName, SessionId};
+use holdfast_core::lineage::PastTarget;
+use holdfast_types::{CellName, Millis, NodeName, SessionId};
 use tonic::{Request, Response, Status};
 
 use crate::follower::LogName;
 use crate::proto::node_service_server::NodeService;
-use crate::{CellHost, CellPage, CellSummary, MoveCall, NodeDescription, Peer, convert, limits, proto};
+use crate::{
+    CellHost, CellPage, CellSummary, MoveCall, NodeDescription, Peer, RestoredCell, convert, limits, proto,
+};
 
 pub(super) struct Nodes {
     host: Arc<dyn CellHost>,
@@ -66,6 +69,33 @@ impl NodeService for Nodes {
         let cell = cell(&request.into_inner().cell)?;
         let refusal = self.host.cover_cell(&cell).await.err().map(convert::refusal_to_wire);
         Ok(Response::new(proto::CoverCellResponse { refusal }))
+    }
+
+    async fn restore_cell(
+        &self,
+        request: Request<proto::RestoreCellRequest>,
+    ) -> Result<Response<proto::RestoreCellResponse>, Status> {
+        let proto::RestoreCellRequest { cell: name, target } = request.into_inner();
+        let target = match target {
+            Some(proto::restore_cell_request::Target::Position(position)) => {
+                PastTarget::Position(convert::position_from_wire(position))
+            }
+            Some(proto::restore_cell_request::Target::TimeMs(ms)) => PastTarget::Time(Millis::new(ms)),
+            None => return Err(Status::invalid_argument("the request names neither a position nor a time")),
+        };
+        let answer = match self.host.restore_cell(&cell(&name)?, target).await {
+            Ok(RestoredCell { found, before, now }) => proto::RestoreCellResponse {
+                refusal: None,
+                found: Some(convert::position_to_wire(found)),
+                before: Some(convert::position_to_wire(before)),
+                now: Some(convert::position_to_wire(now)),
+            },
+            Err(error) => proto::RestoreCellResponse {
+                refusal: Some(convert::refusal_to_wire(error)),
+                ..Default::default()
+            },
+        };
+        Ok(Response::new(answer))
     }
 
     async fn recover_log(

@@ -68,6 +68,14 @@ impl CellHost for Scripted {
         if cell.name() == "mine" { Ok(()) } else { Err(CallError::NotOwner(None)) }
     }
 
+    async fn restore_cell(
+        &self,
+        cell: &CellName,
+        _target: holdfast_core::lineage::PastTarget,
+    ) -> Result<crate::RestoredCell, CallError> {
+        unreachable!("nobody restores `{cell}` here")
+    }
+
     async fn recover_log(&self, log: &LogName) -> Result<(), CallError> {
         match log.node.as_str() {
             "dead" => Ok(()),

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_core::lineage::{Lineage, LineageEffect, LineageEvent};
+use holdfast_core::lineage::{Lineage, LineageEffect, LineageEvent, OpenerView};
 use holdfast_core::ownership::OwnerView;
 use holdfast_types::{Epoch, Position};
 
 use crate::bucket::{Body, Bucket, Cell, Key, OpId};
-use crate::node::{EpochPlan, Listed};
+use crate::node::EpochPlan;
 use crate::violation::{Violation, require};
 
 /// What a restore finds, or why it finds nothing.
@@ -44,19 +44,31 @@ impl RetirementChecker {
     }
 }
 
-fn of_history(key: &Key) -> Option<Cell> {
+pub(super) fn of_history(key: &Key) -> Option<Cell> {
     match key {
         Key::Opener(cell, _) | Key::File(cell, ..) => Some(*cell),
         _ => None,
     }
 }
 
-/// What the next claimant would restore if it saw all that is there.
-fn restore(bucket: &Bucket, cell: Cell) -> Found {
-    let (epoch, floor) = match bucket.peek(&Key::Owner(cell)) {
+/// The epoch and the floor that a cell's owner record names.
+pub(super) fn owner_of(bucket: &Bucket, cell: Cell) -> (Epoch, Epoch) {
+    match bucket.peek(&Key::Owner(cell)) {
         Some(Body::Owner(OwnerView { epoch, floor, .. })) => (*epoch, *floor),
         _ => (Epoch::ZERO, Epoch::ZERO),
-    };
+    }
+}
+
+pub(super) fn opener_of(bucket: &Bucket, cell: Cell, epoch: Epoch) -> Option<OpenerView> {
+    match bucket.peek(&Key::Opener(cell, epoch)) {
+        Some(Body::Opener(opener)) => Some(*opener),
+        _ => None,
+    }
+}
+
+/// What the next claimant would restore if it saw all that is there.
+pub(super) fn restore(bucket: &Bucket, cell: Cell) -> Found {
+    let (epoch, floor) = owner_of(bucket, cell);
     let (mut lineage, mut effect) = Lineage::start(epoch.next(), floor, None);
     let mut plans: Vec<EpochPlan> = Vec::new();
     loop {
@@ -70,36 +82,20 @@ fn restore(bucket: &Bucket, cell: Cell) -> Found {
                 LineageEvent::Forgotten
             }
             LineageEffect::ReadOpeners(epochs) => {
-                let opener = |epoch: Epoch| match bucket.peek(&Key::Opener(cell, epoch)) {
-                    Some(Body::Opener(opener)) => Some(*opener),
-                    _ => None,
-                };
-                LineageEvent::OpenersRead(epochs.into_iter().map(|epoch| (epoch, opener(epoch))).collect())
+                let opener = |epoch: Epoch| (epoch, opener_of(bucket, cell, epoch));
+                LineageEvent::OpenersRead(epochs.into_iter().map(opener).collect())
             }
-            LineageEffect::PlanEpoch(segment) => {
-                let listed =
-                    Listed::new(&bucket.listing(cell, segment.epoch)).starting_with(segment.snapshot);
-                let mut plan = EpochPlan::start(cell, &segment, &listed);
-                while segment.clip != Some(plan.end) {
-                    let Some((level, min, max)) = listed.furthest_from(plan.end, segment.clip) else { break };
-                    plan.push(Key::File(cell, segment.epoch, level, min, max));
-                }
-                if segment.clip.is_some_and(|clip| clip != plan.end) {
-                    LineageEvent::Broken
-                } else {
+            LineageEffect::PlanEpoch(segment) => match EpochPlan::whole(bucket, cell, &segment) {
+                Some(plan) => {
                     let event = LineageEvent::EpochPlanned { start: plan.start, end: plan.end };
                     plans.push(plan);
                     event
                 }
-            }
+                None => LineageEvent::Broken,
+            },
             LineageEffect::Finish(chain) => {
-                plans.reverse();
-                let mut state = Vec::new();
-                let mut bodies =
-                    plans.iter().flat_map(|plan| plan.files.clone()).map(|key| bucket.peek(&key).cloned());
-                for plan in &plans {
-                    plan.apply(&mut state, None, &mut bodies).map_err(|key| format!("{key:?} is missing"))?;
-                }
+                let state =
+                    EpochPlan::apply_all(&plans, bucket).map_err(|key| format!("{key:?} is missing"))?;
                 return Ok((chain.end, state));
             }
             LineageEffect::Fail(error) => return Err(error.to_string()),
@@ -110,17 +106,16 @@ fn restore(bucket: &Bucket, cell: Cell) -> Found {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::rc::Rc;
 
-    use holdfast_core::lineage::OpenerView;
     use holdfast_core::ownership::OwnerState;
     use holdfast_types::{NodeName, SessionId, Txid, WriteId};
 
     use super::*;
     use crate::bucket::{Level, Operation};
 
-    const CELL: Cell = Cell(0);
+    pub(in crate::checkers) const CELL: Cell = Cell(0);
 
     fn put(bucket: &mut Bucket, key: Key, body: Body) {
         bucket.apply(&Operation::Put(key, body), 0, 0);
@@ -134,8 +129,8 @@ mod tests {
         checker.after_deletion(bucket)
     }
 
-    #[test]
-    fn a_deletion_of_what_restores_read_is_noticed() {
+    /// Three transactions of one epoch, and a snapshot that ends with the second.
+    pub(in crate::checkers) fn history() -> Bucket {
         let at = |txid| Txid::new(txid);
         let epoch = Epoch::new(1);
         let mut bucket = Bucket::default();
@@ -159,6 +154,13 @@ mod tests {
             Key::File(CELL, epoch, Level::Snapshot, at(1), at(2)),
             Body::Snapshot(Rc::from([OpId(1), OpId(2)])),
         );
+        bucket
+    }
+
+    #[test]
+    fn a_deletion_of_what_restores_read_is_noticed() {
+        let (at, epoch) = (Txid::new, Epoch::new(1));
+        let mut bucket = history();
         deletion(&mut bucket, Key::File(CELL, epoch, Level::Zero, at(1), at(1))).unwrap();
         let violation = deletion(&mut bucket, Key::File(CELL, epoch, Level::Zero, at(3), at(3))).unwrap_err();
         assert_eq!(violation.invariant, "INV-GC-1");

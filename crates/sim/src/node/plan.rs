@@ -10,7 +10,7 @@ use holdfast_core::retire::SnapshotAt;
 use holdfast_types::{Epoch, Txid};
 
 use super::LocalFile;
-use crate::bucket::{Body, Cell, Key, Level, OpId};
+use crate::bucket::{Body, Bucket, Cell, Key, Level, OpId};
 
 /// One epoch's files, in order.
 #[derive(Clone, Debug)]
@@ -96,6 +96,28 @@ impl EpochPlan {
             plan.files.push(Key::File(cell, segment.epoch, Level::Snapshot, Txid::new(1), end));
         }
         plan
+    }
+
+    /// What leads to a segment's clip, or as far as it goes where it has none, by all that is there; none where it does not
+    /// reach the clip.
+    pub(crate) fn whole(bucket: &Bucket, cell: Cell, segment: &Segment) -> Option<Self> {
+        let listed = Listed::new(&bucket.listing(cell, segment.epoch)).starting_with(segment.snapshot);
+        let mut plan = Self::start(cell, segment, &listed);
+        while segment.clip != Some(plan.end) {
+            let Some((level, min, max)) = listed.furthest_from(plan.end, segment.clip) else { break };
+            plan.push(Key::File(cell, segment.epoch, level, min, max));
+        }
+        segment.clip.is_none_or(|clip| clip == plan.end).then_some(plan)
+    }
+
+    /// The state that plans lead to, the newest of them first; or which file is not there.
+    pub(crate) fn apply_all(newest_first: &[Self], bucket: &Bucket) -> Result<Vec<OpId>, Key> {
+        let mut state = Vec::new();
+        for plan in newest_first.iter().rev() {
+            let mut bodies = plan.files.iter().map(|key| bucket.peek(key).cloned());
+            plan.apply(&mut state, None, &mut bodies)?;
+        }
+        Ok(state)
     }
 
     pub(crate) fn push(&mut self, file: Key) {

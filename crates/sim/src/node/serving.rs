@@ -258,7 +258,9 @@ impl World {
     ) -> Result<Option<(Txid, Option<LogOffset>)>, Violation> {
         let Some(txid) = residency.capture() else { return Ok(None) };
         let epoch = residency.owner.epoch;
-        self.checkers.chain.on_captured(cell, Position { epoch, txid }, &residency.state)?;
+        let at = Position { epoch, txid };
+        self.checkers.chain.on_captured(cell, at, &residency.state)?;
+        self.checkers.past.on_captured(cell, at, self.now);
         let offset = self.append(index, (cell, stay), (epoch, txid), residency.ops_of(txid))?;
         Ok(Some((txid, offset)))
     }

@@ -8,7 +8,7 @@ mod exec;
 mod kv;
 mod transaction;
 
-pub(super) use alarm::AlarmContext;
+pub(super) use alarm::{AlarmContext, carry_alarm_over};
 pub use exec::{ExecLimits, ExecRows, SqlValue};
 pub use kv::{KV_LIST_LEN_MAX, KvRange};
 

@@ -4,6 +4,7 @@ mod capturing;
 mod object;
 mod paged;
 mod policy;
+mod replacing;
 mod resources;
 
 use std::fs::File;

@@ -30,6 +30,17 @@ pub(in crate::engine) struct AlarmContext {
     is_touched: bool,
 }
 
+impl AlarmContext {
+    pub(in crate::engine) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The row may have changed.
+    pub(in crate::engine) fn touch(&mut self) {
+        self.is_touched = true;
+    }
+}
+
 /// A number as SQLite keeps it. Numbers stay far below 2^63.
 fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
@@ -63,6 +74,30 @@ fn read(connection: &Connection) -> rusqlite::Result<AlarmState> {
         return Ok(AlarmState::default());
     }
     Ok(connection.query_row(READ, [], state_of).optional()?.unwrap_or_default())
+}
+
+/// Has a database that is to take the place of one with this alarm go on with its numbers: what is armed there is installed
+/// anew.
+pub(in crate::engine) fn carry_alarm_over(
+    other: &Connection,
+    present: AlarmState,
+    epoch: Epoch,
+) -> rusqlite::Result<()> {
+    let past = read(other)?;
+    if (past, present) == Default::default() {
+        return Ok(());
+    }
+    let last = past.last.max(present.last);
+    other.execute_batch(CREATE)?;
+    match past.armed {
+        Some(armed) => {
+            other.execute(INSTALL, (to_sql(last.next().get()), to_sql(epoch.get()), armed.deadline.get()))?
+        }
+        None => {
+            other.execute("INSERT OR REPLACE INTO _hf_alarm(id, last) VALUES(0, ?1)", [to_sql(last.get())])?
+        }
+    };
+    Ok(())
 }
 
 impl Engine {

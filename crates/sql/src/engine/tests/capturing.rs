@@ -9,7 +9,7 @@ use crate::engine::{CapturedBody, CloseError, Engine, OpenError};
 use crate::options::EngineOptions;
 
 /// Closes the cell and compares its file with the mirror's.
-fn assert_mirrored(mut cell: Cell, mut mirror: Mirror) {
+pub(super) fn assert_mirrored(mut cell: Cell, mut mirror: Mirror) {
     mirror.follow(&mut cell.engine);
     let position = cell.engine.position();
     let path = cell.engine.path().to_owned();

@@ -1,0 +1,166 @@
+//! A state of a cell's past in the place of the present one (`holdfast cell restore`). It is read while the cell goes on; then
+//! the cell falls asleep, which covers everything, and is woken with the past before anything else may happen to it. There it
+//! is one transaction: what was before stays in the history, at the position that the new epoch continues.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use holdfast_core::lineage::PastTarget;
+use holdfast_rpc::{CallError, RestoredCell};
+use holdfast_types::{CellName, Position};
+use tempfile::TempPath;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::backoff::Backoff;
+use crate::cells::{Cells, Resident};
+use crate::node::Node;
+use crate::release::fall_asleep;
+use crate::restore::{RestoreError, RestoreJob, apply_chain, find_past};
+use crate::retire::HistoryHold;
+
+/// Longest time for a cell to be opened.
+const OPEN_PATIENCE: Duration = Duration::from_secs(60);
+/// Tries to read a state whose objects go away meanwhile, or that the store fails to give.
+const ATTEMPTS: u32 = 4;
+/// Between them: 250 ms doubling to a second.
+const PAUSES: Backoff = Backoff::new(250, 2);
+
+/// A database that is to take the place of a cell's.
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    /// The file; deleted when dropped.
+    pub(crate) file: TempPath,
+    /// Told once it is in the bucket: the position before, and that of the transaction.
+    pub(crate) done: oneshot::Sender<Result<(Position, Position), CallError>>,
+}
+
+/// What waits for cells to be opened the next time.
+#[derive(Debug, Default)]
+pub(crate) struct Replacements {
+    waiting: Mutex<HashMap<CellName, Option<Replacement>>>,
+}
+
+impl Replacements {
+    fn lock(&self) -> MutexGuard<'_, HashMap<CellName, Option<Replacement>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A restore of the cell begins; none where one is under way.
+    fn begin(self: &Arc<Self>, cell: &CellName) -> Option<Restoring> {
+        let mut waiting = self.lock();
+        if waiting.contains_key(cell) {
+            return None;
+        }
+        waiting.insert(cell.clone(), None);
+        Some(Restoring { all: Arc::clone(self), cell: cell.clone() })
+    }
+
+    /// What the cell is to be opened with.
+    pub(crate) fn take(&self, cell: &CellName) -> Option<Replacement> {
+        self.lock().get_mut(cell).and_then(Option::take)
+    }
+}
+
+/// The place of one restore.
+struct Restoring {
+    all: Arc<Replacements>,
+    cell: CellName,
+}
+
+impl Restoring {
+    fn put(&self, replacement: Replacement) {
+        self.all.lock().insert(self.cell.clone(), Some(replacement));
+    }
+}
+
+impl Drop for Restoring {
+    fn drop(&mut self) {
+        self.all.lock().remove(&self.cell);
+    }
+}
+
+/// Puts a state of the past in the place of the present one.
+///
+/// # Errors
+/// [`CallError`], as [`holdfast_rpc::CellHost::restore_cell`].
+pub(crate) async fn restore_cell(
+    node: &Arc<Node>,
+    cell: &CellName,
+    target: PastTarget,
+) -> Result<RestoredCell, CallError> {
+    let Some(restoring) = node.replacements.begin(cell) else {
+        return Err(refused(
+            http::StatusCode::CONFLICT,
+            format!("another restore of cell `{cell}` is under way"),
+        ));
+    };
+    let resident = Cells::resident(node, cell, Instant::now() + OPEN_PATIENCE).await?;
+    let (file, found) = read(node, &resident, target).await?;
+    let (done, outcome) = oneshot::channel();
+    restoring.put(Replacement { file, done });
+    fall_asleep(node, &resident).await?;
+    drop(resident);
+    Cells::resident(node, cell, Instant::now() + OPEN_PATIENCE).await?;
+    drop(restoring);
+    match outcome.await {
+        Ok(outcome) => outcome.map(|(before, now)| RestoredCell { found, before, now }),
+        // It was opened with it and gone before that was in the bucket, or elsewhere.
+        Err(_) => Err(CallError::OutcomeUnknown {
+            reason: format!("cell `{cell}` left this node meanwhile: look whether it shows its past"),
+        }),
+    }
+}
+
+fn refused(status: http::StatusCode, reason: String) -> CallError {
+    CallError::Rejected { status, reason }
+}
+
+/// Reads a state of the past into a file, from a bucket that has everything which is acknowledged.
+async fn read(
+    node: &Arc<Node>,
+    resident: &Arc<Resident>,
+    target: PastTarget,
+) -> Result<(TempPath, Position), CallError> {
+    let cell = &resident.cell;
+    if !matches!(tokio::time::timeout(node.config.proof_timeout, resident.covered()).await, Ok(true)) {
+        let reason = format!("the bucket did not take the writes of cell `{cell}` in time");
+        return Err(CallError::Unavailable { reason });
+    }
+    let _permit = node.restores.acquire().await.expect("the semaphore is never closed");
+    let _hold = HistoryHold::of(resident);
+    let local = |error: std::io::Error| CallError::Unavailable {
+        reason: format!("a file for the past of cell `{cell}` cannot be made: {error}"),
+    };
+    let file = tempfile::Builder::new().prefix("past-").tempfile_in(node.data_dir.spool()).map_err(local)?;
+    let file = file.into_temp_path();
+    let job = RestoreJob {
+        cell: cell.clone(),
+        below: resident.epoch.next(),
+        floor: resident.owner.floor,
+        database: file.to_path_buf(),
+        local: None,
+    };
+    for attempt in 1.. {
+        match read_once(node, &job, target).await {
+            Ok(found) => return Ok((file, found)),
+            Err(error) if error.is_transient() && attempt < ATTEMPTS => {
+                tracing::debug!(%cell, attempt, %error, "a state of the past could not be read; it is tried again");
+                PAUSES.pause(attempt - 1).await;
+            }
+            Err(error @ RestoreError::Past { .. }) => {
+                return Err(refused(http::StatusCode::CONFLICT, error.to_string()));
+            }
+            Err(error) => return Err(CallError::Unavailable { reason: error.to_string() }),
+        }
+    }
+    unreachable!("the loop ends by itself")
+}
+
+async fn read_once(node: &Arc<Node>, job: &RestoreJob, target: PastTarget) -> Result<Position, RestoreError> {
+    let bucket = &node.buckets.bulk;
+    let planned = find_past(bucket, &job.cell, (job.below, job.floor), target).await?;
+    apply_chain(bucket, job, &planned).await?;
+    Ok(planned.end.expect("a state of the past has a position"))
+}

@@ -1,0 +1,196 @@
+//! INV-PAST-1 a state of the past that is found is the one that the writer had there, and the present one continues it;
+//! INV-PAST-2 what was written after a mark is found until another is swept. Looked at around each deletion, by a walk
+//! without any fault.
+
+use std::collections::BTreeMap;
+
+use holdfast_core::lineage::{Past, PastEffect, PastEvent, PastTarget};
+use holdfast_types::{Epoch, Position, Txid};
+
+use super::chain::ChainChecker;
+use super::retirement::{of_history, opener_of, owner_of, restore};
+use crate::bucket::{Body, Bucket, Cell, Key, OpId};
+use crate::node::EpochPlan;
+use crate::violation::{Violation, require};
+
+/// Clocks that made a mark may be this far from the true one, in milliseconds.
+const CLOCK_MARGIN_MS: u64 = 2_000;
+/// States of a cell that are looked for around a deletion.
+const SAMPLES: usize = 6;
+
+/// What a walk finds, or why it finds nothing.
+type Found = Result<(Position, Vec<OpId>), String>;
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct PastChecker {
+    /// When each transaction was captured, in true time.
+    captured: BTreeMap<Cell, Vec<(u64, Position)>>,
+    before: BTreeMap<(Cell, Position), Found>,
+}
+
+impl PastChecker {
+    /// A writer captured a transaction.
+    pub fn on_captured(&mut self, cell: Cell, at: Position, now: u64) {
+        self.captured.entry(cell).or_default().push((now, at));
+    }
+
+    /// The store is about to delete these objects.
+    ///
+    /// # Errors
+    /// INV-PAST-1.
+    pub fn before_deletion(
+        &mut self,
+        bucket: &Bucket,
+        keys: &[Key],
+        chain: &ChainChecker,
+    ) -> Result<(), Violation> {
+        self.before.clear();
+        let mut cells: Vec<Cell> = keys.iter().filter_map(of_history).collect();
+        cells.dedup();
+        for cell in cells {
+            let present = restore(bucket, cell);
+            let captured = self.captured.get(&cell).map_or(&[][..], Vec::as_slice);
+            for (_, at) in sample(captured) {
+                let found = past(bucket, cell, PastTarget::Position(*at));
+                if let Ok((position, state)) = &found {
+                    let text = format_args!("{cell:?}: {at} was looked for, and {position} found");
+                    require(position <= at, "INV-PAST-1", text)?;
+                    chain.on_restored(cell, Some(*position), state)?;
+                    let text = format_args!("{cell:?}: {position} was {state:?} and is now {present:?}");
+                    let is_continued = present.as_ref().is_ok_and(|(_, now)| now.starts_with(state));
+                    require(is_continued || present.is_err(), "INV-PAST-1", text)?;
+                }
+            }
+            let Some(Body::Retired(mark)) = bucket.peek(&Key::Retired(cell)) else { continue };
+            let since = mark.marked_ms.get().saturating_add(CLOCK_MARGIN_MS);
+            let kept = captured.partition_point(|(time, _)| *time < since);
+            for (_, at) in sample(&captured[kept..]) {
+                let found = past(bucket, cell, PastTarget::Position(*at));
+                if found.is_ok() {
+                    self.before.insert((cell, *at), found);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The store has deleted them.
+    ///
+    /// # Errors
+    /// INV-PAST-2: a state that was to be kept is not found any more, or another is.
+    pub fn after_deletion(&self, bucket: &Bucket) -> Result<(), Violation> {
+        for ((cell, at), before) in &self.before {
+            let after = past(bucket, *cell, PastTarget::Position(*at));
+            let text =
+                format_args!("{cell:?}: {at} was {before:?} before a deletion and is {after:?} after it");
+            require(before == &after, "INV-PAST-2", text)?;
+        }
+        Ok(())
+    }
+}
+
+/// Some of them, the last one included.
+fn sample(of: &[(u64, Position)]) -> impl Iterator<Item = &(u64, Position)> {
+    of.iter().rev().step_by(of.len().div_ceil(SAMPLES).max(1))
+}
+
+/// What whoever looks for a state of the past finds if it sees all that is there.
+fn past(bucket: &Bucket, cell: Cell, target: PastTarget) -> Found {
+    let (epoch, floor) = owner_of(bucket, cell);
+    let (mut walk, mut effect) = Past::start(epoch.next(), floor, target);
+    let mut plans: Vec<EpochPlan> = Vec::new();
+    loop {
+        let event = match effect {
+            PastEffect::ReadOpeners(epochs) => {
+                let opener = |epoch: Epoch| (epoch, opener_of(bucket, cell, epoch));
+                PastEvent::OpenersRead(epochs.into_iter().map(opener).collect())
+            }
+            PastEffect::ListEnds(epoch) => {
+                let ends = bucket.listing(cell, epoch).into_iter().map(|key| match key {
+                    Key::File(_, _, _, _, max) => max,
+                    _ => unreachable!("only files are listed"),
+                });
+                PastEvent::EndsListed(ends.collect::<Vec<Txid>>())
+            }
+            PastEffect::ReadTime(_) => unreachable!("no time is looked for"),
+            PastEffect::PlanEpoch(segment) => match EpochPlan::whole(bucket, cell, &segment) {
+                Some(plan) => {
+                    let event = PastEvent::EpochPlanned(plan.start);
+                    plans.push(plan);
+                    event
+                }
+                None => PastEvent::Missing,
+            },
+            PastEffect::Finish(position) => {
+                let state =
+                    EpochPlan::apply_all(&plans, bucket).map_err(|key| format!("{key:?} is missing"))?;
+                return Ok((position, state));
+            }
+            PastEffect::Fail(error) => return Err(error.to_string()),
+        };
+        effect = walk.on(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::retirement::tests::{CELL, history};
+    use super::*;
+    use crate::bucket::{Level, Operation};
+    use holdfast_core::retire::{Kept, Mark};
+    use holdfast_types::{Millis, WriteId};
+
+    fn at(txid: u64) -> Position {
+        Position { epoch: Epoch::new(1), txid: Txid::new(txid) }
+    }
+
+    /// A history of three transactions that was marked at this time, its writer and its past.
+    fn world(marked_ms: u64) -> (Bucket, ChainChecker, PastChecker) {
+        let mut bucket = history();
+        let mark = Mark {
+            write_id: WriteId::from_bits(1),
+            by: Epoch::new(1),
+            kept: Kept::default(),
+            marked_ms: Millis::new(marked_ms),
+            is_swept: false,
+        };
+        bucket.apply(&Operation::Put(Key::Retired(CELL), Body::Retired(mark)), 0, 0);
+        let (mut chain, mut past) = (ChainChecker::default(), PastChecker::default());
+        for txid in 1..=3 {
+            let state: Vec<OpId> = (1..=u32::try_from(txid).unwrap()).map(OpId).collect();
+            chain.on_captured(CELL, at(txid), &state).unwrap();
+            past.on_captured(CELL, at(txid), txid * 10_000);
+        }
+        (bucket, chain, past)
+    }
+
+    fn delete(world: &mut (Bucket, ChainChecker, PastChecker), txid: u64) -> Result<(), Violation> {
+        let (bucket, chain, past) = world;
+        let txid = Txid::new(txid);
+        let keys = vec![Key::File(CELL, Epoch::new(1), Level::Zero, txid, txid)];
+        past.before_deletion(bucket, &keys, chain)?;
+        bucket.apply(&Operation::Delete(keys), 0, 0);
+        past.after_deletion(bucket)
+    }
+
+    #[test]
+    fn a_deletion_of_what_is_younger_than_the_mark_is_noticed() {
+        // A snapshot ends with transaction 2.
+        delete(&mut world(25_000), 1).unwrap();
+        assert_eq!(delete(&mut world(25_000), 3).unwrap_err().invariant, "INV-PAST-2");
+        delete(&mut world(35_000), 3).unwrap();
+        assert_eq!(delete(&mut world(1_000), 1).unwrap_err().invariant, "INV-PAST-2");
+    }
+
+    #[test]
+    fn a_past_that_its_writer_did_not_have_is_noticed() {
+        let (bucket, _, past) = &mut world(0);
+        let mut other = ChainChecker::default();
+        for txid in 1..=3 {
+            other.on_captured(CELL, at(txid), &[OpId(9)]).unwrap();
+        }
+        let keys = [Key::File(CELL, Epoch::new(1), Level::Zero, Txid::new(1), Txid::new(1))];
+        assert_eq!(past.before_deletion(bucket, &keys, &other).unwrap_err().invariant, "INV-CHAIN-1");
+    }
+}
