@@ -11,6 +11,9 @@ use std::slice;
 use rquickjs::module::{Evaluated, WriteOptions};
 use rquickjs::{CatchResultExt, Ctx, JsLifetime, Module, Promise, Result, String as JsString, Value, qjs};
 
+use crate::isolate::host::host;
+use crate::isolate::turn;
+
 /// A module as bytecode of this process. Made by [`Bytecode::compile`] alone.
 #[derive(Debug)]
 pub(crate) struct Bytecode(Box<[u8]>);
@@ -108,8 +111,11 @@ thread_local! {
     static PROMISE_HOOK: Cell<Option<PromiseHook>> = const { Cell::new(None) };
 }
 
-/// Lets `hook` see what happens to the promises of this runtime. It is called amid the engine's own work, and what it
-/// throws is dropped. All callers give the same function.
+/// Bytes of stack that the hook has beyond what handlers have: where their calls fail, it does not.
+const HOOK_STACK_BYTES: usize = 64 << 10;
+
+/// Lets `hook` see what happens to the promises of this runtime. It is called amid the engine's own work, which goes on
+/// whatever it throws: an isolate whose hook failed is broken. All callers give the same function.
 pub(crate) fn hook_promises(ctx: &Ctx<'_>, hook: PromiseHook) {
     PROMISE_HOOK.set(Some(hook));
     // SAFETY: the context is alive, and the hook needs nothing that could be gone before its runtime.
@@ -133,6 +139,18 @@ unsafe extern "C" fn on_promise(
         let ctx = Ctx::from_raw(ctx);
         (ctx.clone(), Value::from_raw(ctx, promise))
     };
-    // Memory or time that ran out stops the turn by itself.
-    let _ = hook(&ctx, happening, promise).catch(&ctx);
+    let host = host(&ctx);
+    let limit_stack = |bytes: usize| {
+        let bytes = bytes.try_into().expect("a size in memory");
+        // SAFETY: the runtime is that of the context, and the thread has more stack than its isolates are let have.
+        unsafe { qjs::JS_SetMaxStackSize(qjs::JS_GetRuntime(ctx.as_raw().as_ptr()), bytes) }
+    };
+    let stack_bytes = host.limits.stack_bytes;
+    limit_stack(stack_bytes + HOOK_STACK_BYTES);
+    let hooked = hook(&ctx, happening, promise).catch(&ctx);
+    limit_stack(stack_bytes);
+    if let Err(error) = hooked {
+        // What it should have noted is lost: nothing may go on as if it were not.
+        host.break_with(turn::cause(&host, &error));
+    }
 }

@@ -28,7 +28,7 @@ pub(crate) mod r2;
 pub(crate) mod scheduled;
 mod start;
 pub(crate) mod timers;
-mod turn;
+pub(crate) mod turn;
 
 #[cfg(test)]
 mod drop_tests;

@@ -14,7 +14,7 @@ use crate::prelude::{self, Part};
 
 mod buffer;
 mod crypto;
-mod hooks;
+pub(crate) mod hooks;
 mod process;
 mod util;
 

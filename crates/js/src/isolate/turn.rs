@@ -9,6 +9,7 @@ use super::budget::cpu_time;
 use super::host::{Host, host};
 use super::{Isolate, errors};
 use crate::effect::{BrokenCause, Effect, Now, Turn, TurnEnd};
+use crate::node::hooks;
 use crate::prelude;
 
 /// Jobs between two looks at the clock: the engine itself looks only inside long ones.
@@ -85,8 +86,8 @@ impl Isolate {
         self.budget.arm(self.host.limits.turn);
         let host = Rc::clone(&self.host);
         self.context.with(|ctx| {
-            let entered = enter(&ctx, &Jobs(Rc::clone(&host))).catch(&ctx);
-            if let Err(error) = entered {
+            let entered = hooks::begin_turn(&ctx).and_then(|()| enter(&ctx, &Jobs(Rc::clone(&host))));
+            if let Err(error) = entered.catch(&ctx) {
                 host.break_with(cause(&host, &error));
             }
         });
@@ -127,7 +128,7 @@ impl Isolate {
 }
 
 /// Why an entry of ours threw: they catch what handlers throw, so it is a limit, or a fault of ours.
-fn cause(host: &Host, error: &CaughtError<'_>) -> BrokenCause {
+pub(crate) fn cause(host: &Host, error: &CaughtError<'_>) -> BrokenCause {
     if host.budget.is_exceeded() {
         BrokenCause::CpuExceeded
     } else if errors::is_out_of_memory(error) {

@@ -8,10 +8,12 @@
 // - `await` of a value or of a thenable: the engine makes a promise, and tells when it is made and fulfilled. A thenable
 //   that rejects mostly hands on to a promise: then what its `then` was given queues the job.
 // The price: a rejected promise whose `constructor` a program reads counts as waited for, and is not told of.
-// A frame stays entered until another one is; code that is entered without one leaves all (`withoutContext`).
+// A frame stays entered until another one is, or the turn ends; code that is entered without one leaves all
+// (`withoutContext`). The hook must not fail: what it did not note would go on in the frame of another.
 import { internals, native, provide } from 'node:internal/base';
 
-const { apply, defineProperty } = Reflect;
+const { apply, defineProperty, getPrototypeOf } = Reflect;
+const { defineProperties, getOwnPropertyDescriptors } = Object;
 const { isPromise, watch } = native('hooks');
 
 class Frame {
@@ -93,10 +95,13 @@ defineProperty(Promise.prototype, 'constructor', {
   enumerable: false, configurable: true,
 });
 
+// With methods of their own, which no handler replaces.
+const own = collection => defineProperties(collection, getOwnPropertyDescriptors(getPrototypeOf(collection)));
+
 // The frames that promises were made in, but for `nothing`.
-const homes = new WeakMap();
+const homes = own(new WeakMap());
 // Those that take their value from a thenable.
-const taking = new WeakSet();
+const taking = own(new WeakSet());
 let lastMade;
 const MADE = 0, THEN_BEGINS = 1, THEN_ENDS = 2;
 
@@ -123,6 +128,10 @@ internals.bindContext = callback => {
   return (...args) => frame.run(callback, undefined, args);
 };
 internals.withoutContext = callback => nothing.run(callback, undefined, []);
+/** Called by the host as a turn begins. */
+internals.beginTurnWithoutContext = () => {
+  current = nothing;
+};
 
 // ---- What is exported.
 

@@ -7,6 +7,18 @@ use crate::{foreign, prelude};
 /// Where the hook's JavaScript is kept: `(happening, promise)`.
 const HOOK: &str = "promiseHook";
 
+/// What forgets the store of the code that ran last.
+const BEGIN_TURN: &str = "beginTurnWithoutContext";
+
+/// A turn begins: nothing in it has the store of the turn before.
+///
+/// # Errors
+/// Memory that ran out, or time.
+pub(crate) fn begin_turn(ctx: &Ctx<'_>) -> Result<()> {
+    let begin: Option<Function<'_>> = prelude::internals(ctx).get(BEGIN_TURN)?;
+    begin.map_or(Ok(()), |begin| begin.call(()))
+}
+
 pub(super) fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     let native = Object::new(ctx.clone())?;
     let watch = |ctx: Ctx<'js>, hook: Function<'js>| -> Result<()> {

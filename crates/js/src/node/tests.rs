@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
+use rquickjs::Function;
+
 use super::{FLAG, MODULES};
+use crate::effect::{BrokenCause, TurnEnd};
 use crate::isolate::{Isolate, IsolateKind};
+use crate::prelude;
 use crate::testing::{application, at, limits};
 
 /// What `answer` is once a module has run, as JSON.
@@ -193,4 +197,99 @@ fn isolates_with_stores_are_dropped_in_any_state() {
         let mut isolate = isolate(source, "2026-11-01", &[]);
         isolate.probe(at(0), "await new Promise(() => {});");
     }
+}
+
+#[test]
+fn a_store_is_kept_at_the_end_of_the_stack() {
+    let answered = answer(
+        "import { AsyncLocalStorage } from 'node:async_hooks';
+         const storage = new AsyncLocalStorage();
+         const begun = [];
+         // One that overflows the stack rejects; one that does not has the store that it was begun with.
+         const step = async depth => { await 0; return storage.getStore() === depth; };
+         const dive = depth => {
+           try { begun.push(storage.run(depth, step, depth)); } catch {}
+           dive(depth + 1);
+         };
+         // So that the frames do not end at the same place each time.
+         const begin = above => { if (above === 0) dive(0); else begin(above - 1); };
+         for (let above = 0; above < 8; above += 1) {
+           try { begin(above); } catch {}
+         }
+         globalThis.answer = Promise.allSettled(begun).then(all => {
+           const count = value => all.filter(end => end.value === value).length;
+           return [count(true) > 500, count(false)];
+         });",
+    );
+    assert_eq!(answered, "[true,0]");
+}
+
+#[test]
+fn an_isolate_that_could_not_note_a_store_runs_no_more() {
+    let mut isolate = isolate("import 'node:async_hooks';", "2026-11-01", &[]);
+    isolate.context.with(|ctx| {
+        let hook: Function<'_> = ctx.eval("(() => { throw new Error('not noted'); })").unwrap();
+        prelude::internals(&ctx).set("promiseHook", hook).unwrap();
+    });
+    let end = isolate.probe(at(0), "await 0; return 1").end;
+    assert!(
+        matches!(&end, TurnEnd::Broken(BrokenCause::Internal(text)) if text.contains("not noted")),
+        "{end:?}"
+    );
+}
+
+#[test]
+fn the_hook_of_promises_calls_nothing_of_a_handler() {
+    let source = "import 'node:async_hooks';
+         globalThis.seen = 0;
+         for (const Class of [WeakMap, WeakSet]) {
+           for (const name of ['add', 'get', 'has', 'set']) {
+             if (name in Class.prototype) Class.prototype[name] = () => { globalThis.seen += 1; };
+           }
+         }";
+    let mut isolate = isolate(source, "2026-11-01", &[]);
+    isolate.probe(at(0), "await 0; await { then(done) { done(); } }; return globalThis.seen");
+    assert_eq!(isolate.probed()[1], "0");
+}
+
+#[test]
+fn a_turn_begins_without_the_store_of_the_turn_before() {
+    let source = "import { AsyncLocalStorage } from 'node:async_hooks';
+         globalThis.storage = new AsyncLocalStorage();
+         globalThis.seen = [];
+         globalThis.registry = new FinalizationRegistry(() => { seen.push(storage.getStore() ?? null); });";
+    let mut isolate = isolate(source, "2026-11-01", &[]);
+    isolate.probe(
+        at(0),
+        "storage.run('of another', async () => { for (let at = 0; at < 9; at += 1) await 0; });",
+    );
+    // What nobody refers to any more is told by a job of its own, which nothing enters.
+    isolate.probe(at(1), "registry.register({}, 0);");
+    isolate.probe(at(2), "return JSON.stringify(seen)");
+    assert_eq!(isolate.probed()[1], "[null]");
+}
+
+#[test]
+fn keys_are_derived_from_secrets_as_they_were_given_and_of_long_salts_not_many() {
+    let answered = answer(
+        "import { pbkdf2, pbkdf2Sync, hkdf, hkdfSync } from 'node:crypto';
+         const given = () => [Buffer.from('password'), Buffer.from('salt')];
+         const later = (derive, ...options) => new Promise((resolve, reject) => {
+           const secrets = given();
+           derive(...options.slice(0, 1).filter(() => derive === hkdf), ...secrets, ...options.slice(derive === hkdf ? 1 : 0), (error, key) => error ? reject(error) : resolve(Buffer.from(key).toString('hex')));
+           secrets.forEach(secret => secret.fill(0));
+         });
+         const hex = key => Buffer.from(key).toString('hex');
+         const told = derive => { try { derive(); return 'derived'; } catch (error) { return `${error.name}: ${error.message}`; } };
+         globalThis.answer = Promise.all([
+           later(pbkdf2, 2, 20, 'sha256').then(key => key === hex(pbkdf2Sync(...given(), 2, 20, 'sha256'))),
+           later(hkdf, 'sha256', 'info', 20).then(key => key === hex(hkdfSync('sha256', ...given(), 'info', 20))),
+           told(() => pbkdf2Sync('p', Buffer.alloc(64), 1, 64 * 1000, 'sha512')),
+           told(() => pbkdf2Sync('p', Buffer.alloc(64 << 10), 1, 64 * 1000, 'sha512')),
+         ]);",
+    );
+    assert_eq!(
+        answered,
+        r#"[true,true,"derived","RangeError: Pbkdf2 failed: more than 500000 iterations times blocks of output."]"#
+    );
 }
