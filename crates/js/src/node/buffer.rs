@@ -176,8 +176,8 @@ fn compare(first: TypedArray<'_, u8>, second: TypedArray<'_, u8>) -> i8 {
     buffers::look(&first, move |first| first.cmp(&second) as i8)
 }
 
-/// Where `needle` is first at or after `from`, or last at or before it; -1 if nowhere. `step` is 2 where only even
-/// distances from the start count.
+/// Where `needle` is first at or after `from`, or last at or before it; -1 if nowhere. With `step` 2 both are UTF-16: only
+/// even distances from the start count, and a byte that is half of a unit does not.
 fn index_of(
     bytes: TypedArray<'_, u8>,
     needle: TypedArray<'_, u8>,
@@ -187,28 +187,65 @@ fn index_of(
 ) -> i64 {
     let needle = buffers::read(&needle);
     let found = buffers::look(&bytes, move |bytes| {
+        if step == 2 {
+            return find_units(bytes, &needle, from / 2, is_forward).map(|at| at * 2);
+        }
         if is_forward {
             let from = from.min(bytes.len());
-            let mut found = memmem::find_iter(&bytes[from..], &needle).map(|at| at + from);
-            if step == 1 { found.next() } else { first_aligned(bytes, &needle, from, step) }
+            memmem::find(&bytes[from..], &needle).map(|at| at + from)
         } else {
             let end = from.saturating_add(needle.len()).min(bytes.len());
-            if step == 1 {
-                memmem::rfind(&bytes[..end], &needle)
-            } else {
-                (0..=end.saturating_sub(needle.len()))
-                    .rev()
-                    .filter(|at| at % step == 0)
-                    .find(|at| bytes[*at..].starts_with(&needle))
-            }
+            memmem::rfind(&bytes[..end], &needle)
         }
     });
     found.map_or(-1, |at| i64::try_from(at).expect("an index of memory"))
 }
 
-fn first_aligned(bytes: &[u8], needle: &[u8], from: usize, step: usize) -> Option<usize> {
-    let first = from - from % step;
-    (first..bytes.len()).step_by(step).find(|at| bytes[*at..].starts_with(needle))
+/// As [`index_of`], in units. Backward, it is the first of what is read from the end.
+fn find_units(bytes: &[u8], needle: &[u8], from: usize, is_forward: bool) -> Option<usize> {
+    let unit = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[2 * at], bytes[2 * at + 1]]);
+    let (len, wanted) = (bytes.len() / 2, needle.len() / 2);
+    let start = if is_forward { from.min(len) } else { 0 };
+    let end = if is_forward { len } else { from.saturating_add(wanted).min(len) };
+    if wanted == 0 || end - start < wanted {
+        return None;
+    }
+    if is_forward {
+        let at = first_of((end - start, |at| unit(bytes, start + at)), (wanted, |at| unit(needle, at)))?;
+        Some(start + at)
+    } else {
+        let turned = |at| unit(needle, wanted - 1 - at);
+        let at = first_of((end, |at| unit(bytes, end - 1 - at)), (wanted, turned))?;
+        Some(end - at - wanted)
+    }
+}
+
+/// Where `needle`, which is not empty, is first in `units`, each of a length (Knuth, Morris, Pratt): the time grows with both
+/// lengths and not with their product, since nothing interrupts it.
+fn first_of(
+    (len, units): (usize, impl Fn(usize) -> u16),
+    (wanted, needle): (usize, impl Fn(usize) -> u16),
+) -> Option<usize> {
+    // Of each start of the needle: how long the longest start within it is that is its end, too.
+    let mut starts = vec![0_u32; wanted];
+    let longer = |starts: &[u32], mut len: usize, unit: u16| {
+        while len > 0 && needle(len) != unit {
+            len = starts[len - 1] as usize;
+        }
+        len + usize::from(needle(len) == unit)
+    };
+    for at in 1..wanted {
+        let len = longer(&starts, starts[at - 1] as usize, needle(at));
+        starts[at] = u32::try_from(len).expect("a text within the memory of an isolate");
+    }
+    let mut matched = 0;
+    for at in 0..len {
+        matched = longer(&starts, matched, units(at));
+        if matched == wanted {
+            return Some(at + 1 - wanted);
+        }
+    }
+    None
 }
 
 /// Repeats `pattern`, which is not empty, from `start` to `end`.
@@ -237,4 +274,52 @@ fn swap<'js>(ctx: Ctx<'js>, bytes: TypedArray<'js, u8>, width: usize) -> Result<
         group.reverse();
     }
     buffers::write(&ctx, &bytes, &all)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn wide(text: &str) -> Vec<u8> {
+        text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn units_are_found_where_they_are_and_never_across_two() {
+        let find = |text: &str, needle: &str, from, is_forward| {
+            find_units(&wide(text), &wide(needle), from, is_forward)
+        };
+        for (text, needle) in
+            [("abaabab", "aba"), ("aaaa", "aa"), ("xyz", "z"), ("abcab", "abd"), ("a", "aa")]
+        {
+            for from in 0..9 {
+                let text_units: Vec<u16> = text.encode_utf16().collect();
+                let needle_units: Vec<u16> = needle.encode_utf16().collect();
+                let is_there = |at: &usize| text_units[*at..].starts_with(&needle_units);
+                let forward = (from..text.len()).find(is_there);
+                let backward = (0..text.len().min(from + 1)).rev().find(is_there);
+                assert_eq!(find(text, needle, from, true), forward, "{needle} in {text} from {from}");
+                assert_eq!(find(text, needle, from, false), backward, "{needle} in {text} up to {from}");
+            }
+        }
+        // The bytes are there, at an odd distance; half of a unit is none.
+        assert_eq!(find_units(&[0, 1, 2, 3], &[1, 2], 0, true), None);
+        assert_eq!(find_units(&[1, 2, 3], &[1, 2, 9], 0, true), Some(0));
+        assert_eq!(find_units(&[1, 2], &[1], 0, true), None);
+    }
+
+    #[test]
+    fn a_search_that_nearly_finds_everywhere_takes_no_product_of_the_lengths() {
+        let began = Instant::now();
+        // A million times half a million: minutes, for one who begins anew at each place.
+        let text = "ab".repeat(1 << 19);
+        let needle = format!("{}aa", "ab".repeat(1 << 18));
+        for is_forward in [true, false] {
+            assert_eq!(find_units(&wide(&text), &wide(&needle), 1 << 19, is_forward), None);
+        }
+        assert_eq!(find_units(&wide(&text), &wide(&needle), 0, true), None);
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    }
 }
