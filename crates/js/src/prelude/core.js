@@ -14,6 +14,8 @@ function define(target, properties) {
 export default function (native, internals) {
   // The globals of lazy parts that nobody has touched, assigned or deleted.
   const expected = new Map();
+  // What lazy parts made before their globals were expected: an eager part asked for them.
+  const made = new Map();
 
   // The prototypes of the classes that parts made.
   const prototypes = new WeakSet();
@@ -32,9 +34,13 @@ export default function (native, internals) {
 
   internals.define = define;
 
-  /** Makes `names` globals that load `part` when read, and that an assignment replaces. */
+  /** Makes `names` globals that load `part` when read, and that an assignment replaces; unless it has run already. */
   internals.expectGlobals = (part, names) => {
     for (const name of names) {
+      if (made.has(name)) {
+        setGlobal(name, made.get(name));
+        continue;
+      }
       const get = () => {
         internals.load(part);
         return globalThis[name];
@@ -46,17 +52,18 @@ export default function (native, internals) {
   };
 
   /** Defines what a part made. `lazy`: the names that the part was expected under; what has replaced them stays. */
-  internals.defineGlobals = (made, lazy) => {
-    for (const name of ownKeys(made)) {
-      const prototype = typeof made[name] === 'function' ? made[name].prototype : undefined;
+  internals.defineGlobals = (values, lazy) => {
+    for (const name of ownKeys(values)) {
+      const prototype = typeof values[name] === 'function' ? values[name].prototype : undefined;
       if (prototype !== undefined) prototypes.add(prototype);
     }
     for (const name of lazy) {
-      if (!(name in made)) throw new Error(`a lazy part did not make its global ${name}`);
-      if (isExpected(name)) setGlobal(name, made[name]);
+      if (!(name in values)) throw new Error(`a lazy part did not make its global ${name}`);
+      if (!expected.has(name)) made.set(name, values[name]);
+      if (isExpected(name)) setGlobal(name, values[name]);
       expected.delete(name);
     }
-    if (lazy.length === 0) define(globalThis, made);
+    if (lazy.length === 0) define(globalThis, values);
   };
 
   // What a Worker calls its global object, and what that calls itself.

@@ -20,7 +20,22 @@ const LAZY: Part = Part {
     globals: &["Lazy", "Other"],
 };
 
-static PARTS: &[&Part] = &[&core_part::PART, &EAGER, &LAZY];
+/// As the part that makes `env` does for some bindings.
+const HASTY: Part = Part {
+    name: "hasty",
+    source: "export default function (native, internals) { internals.load('needed'); }",
+    natives: no_natives,
+    globals: &[],
+};
+
+const NEEDED: Part = Part {
+    name: "needed",
+    source: "export default function () { return { Needed: class Needed {} }; }",
+    natives: no_natives,
+    globals: &["Needed"],
+};
+
+static PARTS: &[&Part] = &[&core_part::PART, &EAGER, &LAZY, &HASTY, &NEEDED];
 
 fn evaluate(source: &str) -> String {
     let compiled: &'static [Bytecode] = Vec::leak(compile(PARTS.iter().copied()));
@@ -37,6 +52,11 @@ fn evaluate(source: &str) -> String {
 #[test]
 fn a_lazy_part_runs_once_at_the_first_touch_of_one_of_its_globals() {
     assert_eq!(evaluate("Other; new Lazy().seen + new Lazy().seen"), "shared1shared1");
+}
+
+#[test]
+fn a_lazy_part_that_an_eager_one_loads_has_its_globals() {
+    assert_eq!(evaluate("new Needed().constructor.name"), "Needed");
 }
 
 #[test]
