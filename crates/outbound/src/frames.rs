@@ -108,10 +108,15 @@ where
     }
 }
 
-/// Passes on what the other end has said. While it is not taken the other end is not read, and so not heard: it counts as
-/// heard.
-pub async fn pass_on(writer: &SocketWriter, frame: &SocketFrame, is_heard: &AtomicBool) {
-    let mut sent = std::pin::pin!(writer.send(frame));
+/// Passes on what the other end has said, with the room that it has. While it is not taken the other end is not read, and so
+/// not heard: it counts as heard.
+pub async fn pass_on(
+    writer: &SocketWriter,
+    frame: &SocketFrame,
+    room: Option<OwnedSemaphorePermit>,
+    is_heard: &AtomicBool,
+) {
+    let mut sent = std::pin::pin!(writer.send_within(frame, room));
     while timeout(HEARD_EVERY, &mut sent).await.is_err() {
         is_heard.store(true, Ordering::Relaxed);
     }
@@ -128,7 +133,7 @@ pub struct Ear {
     speaker: Speaker,
     buffer: BytesMut,
     partial: Option<Partial>,
-    /// KiB for messages that are not whole yet, shared with the other sockets.
+    /// KiB for messages that are not whole yet or were not taken yet, shared with the other sockets.
     memory: Arc<Semaphore>,
     held: Option<OwnedSemaphorePermit>,
 }
@@ -140,7 +145,12 @@ impl Ear {
         Self { speaker, buffer: BytesMut::new(), partial: None, memory, held: None }
     }
 
-    /// Takes what it holds and will read next from the pool. What it said before, its caller has passed on.
+    /// The room of what it said last, which is its caller's from here on.
+    pub fn give_room(&mut self) -> Option<OwnedSemaphorePermit> {
+        self.held.take()
+    }
+
+    /// Takes what it holds and will read next from the pool.
     fn account(&mut self, more: usize) -> Result<(), Unheard> {
         let len = self.buffer.len() + self.partial.as_ref().map_or(0, |partial| partial.content.len()) + more;
         if len <= FREE_LEN {

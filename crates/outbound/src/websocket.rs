@@ -14,7 +14,7 @@ use holdfast_rpc::{
 };
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY,
-    SEC_WEBSOCKET_VERSION, UPGRADE,
+    SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Empty};
@@ -33,7 +33,8 @@ use crate::{Outbound, fields};
 
 /// What every server adds to the key (RFC 6455, 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// KiB for messages that are not whole yet, of all sockets of a process together, beyond 64 KiB of each: 128 MiB.
+/// KiB for messages that are not whole yet or that nobody has taken yet, of all sockets of a process together, beyond 64 KiB of
+/// each: 128 MiB.
 const MEMORY_KIB: usize = 128 << 10;
 /// How often a server is pinged; one that says nothing for twice as long is gone.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
@@ -93,6 +94,7 @@ impl Outbound {
         let connection = tokio::spawn(connection.with_upgrades());
         let key = key();
         let asked = ask(&parts.uri, parts.headers, &key);
+        let offered = protocols(asked.headers());
         let mut answer = sender.send_request(asked).await.map_err(|error| failed(error.to_string()))?;
         let text = fetch::without_fragment(url.clone());
         if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -101,7 +103,7 @@ impl Outbound {
             let body = Patient::new(body, self.inner.options.idle_timeout).boxed_unsync();
             return Ok(Fetched { response: Response::from_parts(head, body), url: text, redirected: false });
         }
-        if let Err(reason) = check(answer.headers(), &key) {
+        if let Err(reason) = check(answer.headers(), &key, &offered) {
             connection.abort();
             return Err(failed(reason.to_owned()));
         }
@@ -146,8 +148,15 @@ fn without_user(authority: &str) -> &str {
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-/// Whether an answer completes the handshake.
-fn check(headers: &HeaderMap, key: &HeaderValue) -> Result<(), &'static str> {
+/// The protocols that the fields of a request offer, or those of an answer choose.
+fn protocols(headers: &HeaderMap) -> Vec<String> {
+    let texts = headers.get_all(SEC_WEBSOCKET_PROTOCOL).into_iter().map(HeaderValue::as_bytes);
+    let names = texts.flat_map(|text| text.split(|byte| *byte == b','));
+    names.map(|name| String::from_utf8_lossy(name.trim_ascii()).into_owned()).collect()
+}
+
+/// Whether an answer completes the handshake, in which these protocols were offered.
+fn check(headers: &HeaderMap, key: &HeaderValue, offered: &[String]) -> Result<(), &'static str> {
     let mut hash = Sha1::new();
     hash.update(key.as_bytes());
     hash.update(GUID);
@@ -160,7 +169,11 @@ fn check(headers: &HeaderMap, key: &HeaderValue) -> Result<(), &'static str> {
     if headers.contains_key(SEC_WEBSOCKET_EXTENSIONS) {
         return Err("the server wants an extension of WebSockets that was not offered");
     }
-    Ok(())
+    match &protocols(headers)[..] {
+        [] => Ok(()),
+        [chosen] if offered.contains(chosen) => Ok(()),
+        _ => Err("the server did not choose one protocol of those that were offered"),
+    }
 }
 
 /// What the direction from the server tells the other.
@@ -222,7 +235,7 @@ async fn listen<S: AsyncRead>(
             Err(Unheard::Lost) => break Note::Over,
             Err(Unheard::Invalid { code, reason }) => break Note::Invalid { code, reason },
         };
-        pass_on(&writer, &frame, is_heard).await;
+        pass_on(&writer, &frame, ear.give_room(), is_heard).await;
     };
     // Nobody may be there to hear it.
     let _ = notes.send(last).await;

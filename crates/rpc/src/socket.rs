@@ -202,10 +202,17 @@ struct Pipe {
     is_ended: AtomicBool,
 }
 
+/// A message in a pipe, with what it holds of a pool.
+#[derive(Debug)]
+struct Chunk {
+    bytes: Bytes,
+    room: Option<OwnedSemaphorePermit>,
+}
+
 /// Writes messages into a body. Dropped before its end, it breaks the body.
 #[derive(Debug)]
 pub struct SocketWriter {
-    chunks: mpsc::UnboundedSender<Bytes>,
+    chunks: mpsc::UnboundedSender<Chunk>,
     pipe: Arc<Pipe>,
 }
 
@@ -214,21 +221,31 @@ pub struct SocketWriter {
 pub fn socket_pipe() -> (SocketWriter, Body) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let pipe = Arc::new(Pipe::default());
-    let body = PipeBody { chunks: receiver, pipe: Arc::clone(&pipe) };
+    let body = PipeBody { chunks: receiver, pipe: Arc::clone(&pipe), room: None };
     (SocketWriter { chunks: sender, pipe }, body.boxed_unsync())
 }
 
 impl SocketWriter {
     /// Writes a message at once. The bytes that now wait for the reader; none when that has gone.
     pub fn push(&self, frame: &SocketFrame) -> Option<usize> {
-        let chunk = frame.encode();
-        let len = chunk.len();
+        self.push_within(frame, None)
+    }
+
+    fn push_within(&self, frame: &SocketFrame, room: Option<OwnedSemaphorePermit>) -> Option<usize> {
+        let bytes = frame.encode();
+        let len = bytes.len();
         let queued = self.pipe.queued.fetch_add(len, Ordering::AcqRel) + len;
-        self.chunks.send(chunk).ok().map(|()| queued)
+        self.chunks.send(Chunk { bytes, room }).ok().map(|()| queued)
     }
 
     /// Writes a message once there is room. False when the reader has gone.
     pub async fn send(&self, frame: &SocketFrame) -> bool {
+        self.send_within(frame, None).await
+    }
+
+    /// [`SocketWriter::send`] of a message that has room in a pool. It keeps that until the reader has taken it and asks for
+    /// more.
+    pub async fn send_within(&self, frame: &SocketFrame, room: Option<OwnedSemaphorePermit>) -> bool {
         while self.pipe.queued.load(Ordering::Acquire) > ROOM_LEN {
             tokio::select! {
                 biased;
@@ -236,7 +253,7 @@ impl SocketWriter {
                 () = self.pipe.room.notified() => {}
             }
         }
-        self.push(frame).is_some()
+        self.push_within(frame, room).is_some()
     }
 
     /// Ends the body in order.
@@ -246,8 +263,10 @@ impl SocketWriter {
 }
 
 struct PipeBody {
-    chunks: mpsc::UnboundedReceiver<Bytes>,
+    chunks: mpsc::UnboundedReceiver<Chunk>,
     pipe: Arc<Pipe>,
+    /// Of what was read last.
+    room: Option<OwnedSemaphorePermit>,
 }
 
 impl http_body::Body for PipeBody {
@@ -258,11 +277,13 @@ impl http_body::Body for PipeBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        self.room = None;
         match ready!(self.chunks.poll_recv(cx)) {
-            Some(chunk) => {
-                self.pipe.queued.fetch_sub(chunk.len(), Ordering::AcqRel);
+            Some(Chunk { bytes, room }) => {
+                self.pipe.queued.fetch_sub(bytes.len(), Ordering::AcqRel);
                 self.pipe.room.notify_one();
-                Poll::Ready(Some(Ok(Frame::data(chunk))))
+                self.room = room;
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
             None if self.pipe.is_ended.load(Ordering::Acquire) => Poll::Ready(None),
             None => Poll::Ready(Some(Err("the other end of the socket is lost".into()))),
@@ -378,6 +399,28 @@ mod tests {
         let (writer, body) = socket_pipe();
         writer.end();
         assert_eq!(SocketReader::new(body).next().await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_message_keeps_its_room_until_its_reader_asks_for_more() {
+        let pool = Arc::new(Semaphore::new(40));
+        let room = || Arc::clone(&pool).try_acquire_many_owned(20).ok();
+        let (writer, body) = socket_pipe();
+        let mut reader = SocketReader::new(body);
+        let frame = SocketFrame::Binary(Bytes::from(vec![0; 20 << 10]));
+        for _ in 0..2 {
+            assert!(writer.send_within(&frame, room()).await);
+        }
+        assert_eq!(pool.available_permits(), 0);
+        for left in [0, 20] {
+            assert_eq!(reader.next().await.unwrap(), Some(frame.clone()));
+            assert_eq!(pool.available_permits(), left);
+        }
+        assert!(reader.next().now_or_never().is_none());
+        assert_eq!(pool.available_permits(), 40);
+        writer.send_within(&frame, room()).await;
+        drop(reader);
+        assert_eq!(pool.available_permits(), 40);
     }
 
     #[tokio::test]

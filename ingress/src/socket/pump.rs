@@ -124,7 +124,7 @@ async fn up<S: AsyncRead>(
             Err(Unheard::Invalid { code, reason }) => break (Note::Invalid { code, reason }, Some(uplink)),
         };
         metrics().socket_message(SocketDirection::In);
-        pass_on(&uplink, &frame, is_heard).await;
+        pass_on(&uplink, &frame, ear.give_room(), is_heard).await;
     };
     let is_invalid = matches!(last, Note::Invalid { .. });
     // Nobody may be there to hear it.

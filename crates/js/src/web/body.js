@@ -123,17 +123,19 @@ export default function (native, internals) {
 
   /**
    * Takes the content out of a body that leaves the isolate: null, a string, a Uint8Array, or
-   * { read(): Promise<Uint8Array | undefined>, cancel(reason), length }.
+   * { read(): Promise<Uint8Array | undefined>, cancel(reason), length, promised }: the number of bytes where it is known,
+   * and where its sender has said it.
    */
   internals.takeBody = (body) => {
     if (body === null) return null;
     const { whole, source, stream } = use(body);
     if (whole !== undefined) return whole;
     if (source !== undefined) {
-      return { read: () => source.pull(), cancel: (reason) => source.cancel?.(reason), length: source.length };
+      const { length, promised } = source;
+      return { read: () => source.pull(), cancel: (reason) => source.cancel?.(reason), length, promised };
     }
     const { read, cancel } = streams().reader(stream);
-    return { read, cancel, length: streams().expectedLength(stream) };
+    return { read, cancel, length: streams().expectedLength(stream), promised: streams().promisedLength(stream) };
   };
 
   // The content of a body, which is used from here on. A stream stays with the body, whose owner sees it locked.

@@ -40,11 +40,23 @@ export default function (native, internals) {
 
   function begin({ method, url, headers, body }) {
     checkScheme(url);
-    const flat = internals.flatHeaders(headers);
+    const given = internals.flatHeaders(headers);
+    if (body !== null && asksForSocket(given)) {
+      throw new TypeError('A request with "Upgrade: websocket" cannot have a body: send messages once the WebSocket is open.');
+    }
     const content = internals.takeBody(body);
+    const flat = content === null || isWhole(content) ? given : withLength(given, content);
     return { method, url, headers: flat, body: content, isReplayable: content === null || isWhole(content), socket: undefined };
   }
   const isWhole = (content) => typeof content === 'string' || content instanceof Uint8Array;
+
+  // The fields of a request whose body is a stream: its length is the stream's, if that has one, whatever fields it was given.
+  // Whoever promised a length is held to it: the rest of a longer body would be cut off on the way.
+  function withLength(flat, content) {
+    content.length ??= content.promised;
+    const fields = without(flat, ['content-length']);
+    return content.length === undefined ? fields : [...fields, 'Content-Length', `${content.length}`];
+  }
 
   function checkScheme(url) {
     const { protocol, username, password } = new internals.URL(url);
@@ -76,10 +88,12 @@ export default function (native, internals) {
   }
 
   // The number of the socket that the request is to open, where its fields ask for one.
-  function newSocketOf(headers) {
-    if (!headers.some((text) => text.toLowerCase() === 'websocket')) return undefined;
+  const newSocketOf = (headers) => (asksForSocket(headers) ? internals.newSocket() : undefined);
+
+  function asksForSocket(headers) {
+    if (!headers.some((text) => text.toLowerCase() === 'websocket')) return false;
     internals.load('sockets');
-    return internals.wantsSocket(headers) ? internals.newSocket() : undefined;
+    return internals.wantsSocket(headers);
   }
 
   // A body that is still coming ends with the signal's reason.

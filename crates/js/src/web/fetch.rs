@@ -2,6 +2,7 @@
 //! leave here, whoever they go to: a chunk waits until the embedder has taken the one before.
 
 use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use rquickjs::function::Func;
 use rquickjs::{Ctx, Exception, Object, Result, TypedArray, Value};
@@ -58,8 +59,9 @@ pub(crate) fn request_from_js<'js>(
 ) -> Result<OutgoingRequest> {
     let method = Method::from_bytes(method.as_bytes())
         .map_err(|_| Exception::throw_type(ctx, &format!("Invalid HTTP method string: {method}")))?;
-    let headers = headers_from_js(ctx, &headers)?;
+    let mut headers = headers_from_js(ctx, &headers)?;
     let body = body_from_js(&body)?;
+    correct_length(&mut headers, &body);
     Ok(OutgoingRequest {
         method,
         url,
@@ -69,6 +71,21 @@ pub(crate) fn request_from_js<'js>(
         socket: None,
         is_for_assets: false,
     })
+}
+
+/// A length that was copied from another request is that of its body. Of streams `fetch.js` says what is known.
+fn correct_length(headers: &mut HeaderMap, body: &OutgoingBody) {
+    match body {
+        OutgoingBody::Stream(_) => {}
+        OutgoingBody::None => {
+            headers.remove(CONTENT_LENGTH);
+        }
+        OutgoingBody::Whole(bytes) => {
+            if headers.contains_key(CONTENT_LENGTH) {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+            }
+        }
+    }
 }
 
 /// Names and values in turn as fields. Values are UTF-8.

@@ -1,11 +1,13 @@
 //! WebSockets against a server that a library of others runs.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use futures::{SinkExt as _, StreamExt as _};
+use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
 use holdfast_rpc::{Body, NO_CODE, SocketFrame, SocketReader, SocketWriter, socket_pipe, whole_body};
 use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
@@ -13,11 +15,13 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use sha1::{Digest as _, Sha1};
 use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Semaphore;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 
 use super::support::{Server, allowed, outbound, outbound_trusting, text};
+use crate::frames::{Ear, Said, Speaker, pass_on};
 use crate::{Outbound, OutboundOptions};
 
 /// The server's side of a request for a socket. `kind` says what it does with that.
@@ -46,9 +50,14 @@ pub(super) fn answer(kind: String, mut request: Request<Incoming>) -> Response<B
         .header("upgrade", "websocket")
         .header("connection", "Upgrade")
         .header("sec-websocket-accept", accept);
-    if let Some(protocols) = header("sec-websocket-protocol") {
-        let first = protocols.split(',').next().unwrap();
-        response = response.header("sec-websocket-protocol", HeaderValue::from_str(first).unwrap());
+    let offered = header("sec-websocket-protocol").unwrap_or_default();
+    let chosen = match kind.as_str() {
+        "uninvited" => "c",
+        "both" => &offered,
+        _ => offered.split(',').next().unwrap(),
+    };
+    if !chosen.is_empty() {
+        response = response.header("sec-websocket-protocol", HeaderValue::from_str(chosen).unwrap());
     }
     if kind == "extension" {
         response = response.header("sec-websocket-extensions", "permessage-deflate");
@@ -198,6 +207,8 @@ async fn what_is_no_socket_is_an_ordinary_answer_or_an_error() {
     for (kind, reason) in [
         ("liar", "the server's answer does not complete a WebSocket handshake"),
         ("extension", "the server wants an extension of WebSockets that was not offered"),
+        ("uninvited", "the server did not choose one protocol of those that were offered"),
+        ("both", "the server did not choose one protocol of those that were offered"),
     ] {
         let error = client.open_socket(get(kind)).await.unwrap_err().to_string();
         assert!(error.ends_with(reason), "{error}");
@@ -241,4 +252,36 @@ async fn a_server_that_says_much_waits_for_its_reader() {
         assert_eq!(talk.hear().await, Some(piece.clone()));
     }
     said.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_protocol_is_not_chosen_where_none_was_offered() {
+    let server = Server::start().await;
+    let request = Request::get(server.url("/socket/uninvited")).body(socket_pipe().1).unwrap();
+    let error = outbound(allowed()).open_socket(request).await.unwrap_err().to_string();
+    assert!(error.ends_with("of those that were offered"), "{error}");
+}
+
+#[tokio::test]
+async fn a_message_keeps_its_room_in_the_pool_until_somebody_has_taken_it() {
+    let pool = Arc::new(Semaphore::new(1_000));
+    let mut ear = Ear::new(Speaker::Server, Arc::clone(&pool));
+    let (mut server, mut connection) = tokio::io::duplex(1 << 20);
+    let message = vec![7; 300_000];
+    let mut frame = vec![0x82, 127];
+    frame.extend(300_000_u64.to_be_bytes());
+    frame.extend(&message);
+    server.write_all(&frame).await.unwrap();
+    let is_heard = AtomicBool::new(false);
+    let Ok(Said::Binary(bytes)) = ear.hear(&mut connection, &is_heard).await else { panic!("a message") };
+    let (writer, body) = socket_pipe();
+    let mut reader = SocketReader::new(body);
+    pass_on(&writer, &SocketFrame::Binary(bytes), ear.give_room(), &is_heard).await;
+    // The connection is read on: what it said before is still here.
+    assert!(ear.hear(&mut connection, &is_heard).now_or_never().is_none());
+    assert!(pool.available_permits() < 1_000 - 290, "{}", pool.available_permits());
+    assert_eq!(reader.next().await.unwrap(), Some(SocketFrame::Binary(message.into())));
+    assert!(pool.available_permits() < 1_000 - 290, "{}", pool.available_permits());
+    assert!(reader.next().now_or_never().is_none());
+    assert_eq!(pool.available_permits(), 1_000);
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 
-use crate::effect::IncomingBodyId;
+use crate::effect::{EventCall, IncomingBodyId, IncomingRequest};
+use crate::testing::world::World;
 use crate::testing::{application, at, limits};
 use crate::{
     Effect, IncomingBody, IncomingResponse, Isolate, IsolateKind, JsError, Op, OpAnswer, OpId, OutgoingBody,
@@ -66,6 +67,74 @@ fn a_request_leaves_whole_and_its_body_comes_in_chunks() {
     assert_eq!(read, Op::ReadBody { body });
     isolate.complete(at(0), op, OpAnswer::Chunk(None));
     assert_eq!(isolate.probed(), ["ok", "201,Made,2,ab"]);
+}
+
+/// What a request says of the length of its body.
+fn length_of(request: &str) -> Option<String> {
+    let mut isolate = isolate();
+    let turn = isolate.probe(at(0), &format!("const first = new Request('http://a/x', {{ method: 'POST', headers: {{ 'content-length': '2' }}, body: 'hi' }}); {request}"));
+    let request = turn.effects.iter().find_map(|effect| match effect {
+        Effect::Start { op_call: Op::Fetch(request), .. } => Some(request),
+        _ => None,
+    });
+    let headers = &request.unwrap_or_else(|| panic!("{:?} {:?}", turn.effects, isolate.probed())).headers;
+    headers.get("content-length").map(|value| value.to_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_request_says_how_long_its_own_body_is_whatever_was_copied() {
+    let stream = "new ReadableStream({ pull(c) { c.enqueue(new Uint8Array(5)); c.close(); } })";
+    let fixed = "new FixedLengthStream(5)";
+    for (request, length) in [
+        ("await fetch(first)".to_owned(), Some("2")),
+        ("await fetch('http://a/x', { method: 'POST', body: 'hello' })".to_owned(), None),
+        ("await fetch(new Request('http://a/x', first))".to_owned(), Some("2")),
+        ("await fetch(first, { body: 'hällo' })".to_owned(), Some("6")),
+        ("await fetch('http://a/x', { method: 'POST', headers: first.headers })".to_owned(), None),
+        (format!("await fetch(first, {{ body: {stream} }})"), None),
+        (format!("await fetch(first, {{ body: {fixed}.readable }})"), Some("5")),
+        (format!("await fetch('http://a/x', {{ method: 'POST', body: {fixed}.readable }})"), Some("5")),
+        ("await fetch(first, { body: first.body.pipeThrough(new TransformStream()) })".to_owned(), None),
+    ] {
+        assert_eq!(length_of(&request).as_deref(), length, "{request}");
+    }
+}
+
+#[test]
+fn a_body_that_comes_in_goes_on_with_the_length_that_its_sender_promised() {
+    for (piece, ends) in [(&b"hello"[..], true), (b"more than that", false)] {
+        let source = "export default { async fetch(request) { await fetch('http://b/', { method: 'PUT', body: request.body }); return new Response(); } };";
+        let mut world = World::worker(application(source));
+        let mut headers = HeaderMap::new();
+        headers.insert("content-length", "5".parse().unwrap());
+        let body = IncomingBody::Stream(IncomingBodyId::new(1));
+        let request =
+            IncomingRequest { method: Method::PUT, url: "http://a/".into(), headers, body, cf: None };
+        world.dispatch(EventCall::Fetch(request));
+        let ops = world.ops();
+        let fetched =
+            ops.iter().find_map(|(_, op)| if let Op::Fetch(request) = op { Some(request) } else { None });
+        assert_eq!(fetched.unwrap().headers["content-length"], "5");
+        let reads = |world: &World| {
+            world.ops().into_iter().rev().find(|(_, op)| matches!(op, Op::ReadBody { .. })).unwrap().0
+        };
+        let first = reads(&world);
+        world.complete(first, OpAnswer::Chunk(Some(Bytes::copy_from_slice(piece))));
+        if ends {
+            let written =
+                world.ops().into_iter().find(|(_, op)| matches!(op, Op::WriteBody { .. })).unwrap().0;
+            world.complete(written, OpAnswer::Written);
+            let second = reads(&world);
+            world.complete(second, OpAnswer::Chunk(None));
+        }
+        let is_ended = world.effects.iter().any(|effect| matches!(effect, Effect::EndBody { .. }));
+        let is_broken = world.effects.iter().any(|effect| matches!(effect, Effect::AbortBody { .. }));
+        assert_eq!(
+            (is_ended, is_broken),
+            (ends, !ends),
+            "a longer body breaks: it would be cut off on its way"
+        );
+    }
 }
 
 const UPLOAD: &str = "globalThis.log = []; let n = 0;

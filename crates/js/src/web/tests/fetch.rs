@@ -43,6 +43,10 @@ fn a_request_goes_out_and_its_answer_comes_back() {
     fails_with("await fetch('http://u:p@a'); return true", "credentials");
     fails_with("await fetch('/x'); return true", "Invalid URL: /x");
     fails_with("await fetch(); return true", "1 argument required");
+    fails_with(
+        "await fetch('http://a', { method: 'POST', headers: { upgrade: 'WebSocket' }, body: 'lost' }); return true",
+        "TypeError: A request with \"Upgrade: websocket\" cannot have a body",
+    );
 }
 
 #[test]
