@@ -87,9 +87,11 @@ impl R2 {
         let record = record_key(name, key);
         let is_dead =
             |seen: &Seen, id: R2BodyId| seen.object().and_then(|object| object.body.id()) != Some(id);
-        let mut dead = Vec::new();
+        let body = |id| Key::R2Body(name.clone(), key.to_owned(), id).to_string();
+        let (mut dead, mut before) = (Vec::new(), Vec::new());
         self.rewrite(&record, |seen| {
             dead = ids.iter().copied().filter(|id| is_dead(seen, *id)).collect();
+            before = seen.barred().iter().copied().filter(|id| !dead.contains(id)).collect();
             let mut barred = seen.barred().to_vec();
             barred.extend(&dead);
             barred.sort_unstable();
@@ -100,13 +102,18 @@ impl R2 {
         if dead.is_empty() {
             return Ok(0);
         }
-        let keys: Vec<String> =
-            dead.iter().map(|id| Key::R2Body(name.clone(), key.to_owned(), *id).to_string()).collect();
+        let keys: Vec<String> = dead.iter().copied().map(body).collect();
         self.bucket.delete_many(&keys).await?;
-        // They are gone, so nobody needs to be told any more.
+        // They are gone, so nobody needs to be told any more; nor of those that a sweep deleted which then died.
+        let mut gone = dead.clone();
+        for id in before {
+            if self.bucket.head(&body(id)).await?.is_none() {
+                gone.push(id);
+            }
+        }
         self.rewrite(&record, |seen| {
             let barred: Vec<R2BodyId> =
-                seen.barred().iter().copied().filter(|id| !dead.contains(id)).collect();
+                seen.barred().iter().copied().filter(|id| !gone.contains(id)).collect();
             (barred.len() < seen.barred().len()).then_some(barred)
         })
         .await?;

@@ -471,6 +471,29 @@ async fn a_sweep_takes_bodies_of_puts_that_died_and_no_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_sweep_forgets_what_one_that_died_had_barred() {
+    let bench = Arc::new(Bench::new());
+    let orphan = async |random| {
+        let id = Key::R2Body(bench.name.clone(), "a".into(), R2BodyId::new(1, random)).to_string();
+        bench.faults.inner().put(&id, Bytes::from_static(b"of a put that died")).await.unwrap();
+    };
+    let barred = async || bench.r2.look(&record_key(&bench.name, "a")).await.unwrap().barred().len();
+    orphan(7).await;
+    // It dies between its two writes of the record.
+    let held = bench.faults.add(Rule::new(Fault::Hold).on(Operation::PutIf).after(1).times(1));
+    let sweeping = {
+        let bench = Arc::clone(&bench);
+        tokio::spawn(async move { bench.r2.sweep(&bench.name, Duration::ZERO).await })
+    };
+    held.wait_struck(1).await;
+    sweeping.abort();
+    assert_eq!((bench.bodies().await, barred().await), (0, 1));
+    orphan(8).await;
+    assert_eq!(bench.r2.sweep(&bench.name, Duration::ZERO).await.unwrap().deleted, 1);
+    assert_eq!((bench.bodies().await, barred().await), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_put_whose_body_was_swept_fails_and_the_object_before_stays() {
     // While the write of the record is on its way, and before the second look of one that lost a race.
     for loses_race in [false, true] {
