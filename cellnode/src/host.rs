@@ -79,11 +79,14 @@ impl Host {
         }
         // What a socket's client says never ends by itself, whatever its request announced.
         let is_streamed = object.is_socket || is_streamed(&body);
+        let mut memory = BodyMemory { pool: Arc::clone(&self.node.bodies), held: Vec::new() };
+        // The first message of a session came along.
+        memory.take(object.session.as_ref().map_or(0, Bytes::len))?;
         let (body, memory) = if is_streamed && classes.takes_streams(&cell, &object) {
-            (RequestBody::Stream(body), None)
+            (RequestBody::Stream(body), memory)
         } else {
-            let (body, memory) = self.collect(body, deadline).await?;
-            (RequestBody::Whole(body), Some(memory))
+            let (body, memory) = self.collect(body, deadline, memory).await?;
+            (RequestBody::Whole(body), memory)
         };
         let request = http::Request::from_parts(parts, body);
         if let Some(place) = &mut place {
@@ -128,8 +131,12 @@ impl Host {
         })
     }
 
-    async fn collect(&self, body: Body, deadline: Instant) -> Result<(Bytes, BodyMemory), CallError> {
-        let memory = BodyMemory { pool: Arc::clone(&self.node.bodies), held: Vec::new() };
+    async fn collect(
+        &self,
+        body: Body,
+        deadline: Instant,
+        memory: BodyMemory,
+    ) -> Result<(Bytes, BodyMemory), CallError> {
         match tokio::time::timeout_at(deadline, collect_up_to(body, self.node.config.body_max, memory)).await
         {
             Ok(collected) => collected,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use holdfast_js::Limits;
-use holdfast_rpc::{CallOrder, SocketFrame, SocketReader, SocketWriter, socket_pipe};
+use holdfast_rpc::{CallError, CallOrder, SocketFrame, SocketReader, SocketWriter, socket_pipe};
 
 use super::js::{Js, application};
 use super::support::PATIENCE;
@@ -17,6 +17,7 @@ const COUNTER: &str = r"
         constructor(object) { super(); this.object = object; }
         write(text) { return this.object.write(text); }
         slow(text) { return scheduler.wait(20).then(() => text); }
+        hang() { return new Promise(() => {}); }
     }
     export class Rows extends DurableObject {
         constructor(ctx, env) {
@@ -170,4 +171,42 @@ async fn calls_of_a_stub_begin_in_their_order_whichever_comes_first() {
     }
     let wanted: Vec<String> = (0..20).map(|place| place.to_string()).collect();
     assert_eq!(js.text("/").await, wanted.join(","));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_for_a_session_is_taken_however_many_events_are_under_way() {
+    let js = Js::new(COUNTER).await;
+    // More than may be under way of sockets: what comes may be what they wait for.
+    let mut sessions = Vec::new();
+    for _ in 0..2 {
+        let mut session = Session::open(&js, call(1, 0, "row", "")).await;
+        session.returns(1, "\\").await;
+        for _ in 0..600 {
+            session.say(call(2, 1, "hang", ""));
+        }
+        sessions.push(session);
+    }
+    for session in &mut sessions {
+        session.say(call(3, 0, "read", "taken"));
+        session.returns(3, "taken").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_message_of_a_session_counts_among_bodies() {
+    let js = Js::new(COUNTER).await;
+    let bodies = std::sync::Arc::clone(&js.bench.node.bodies);
+    let free = u32::try_from(bodies.available_permits()).unwrap();
+    let all = bodies.try_acquire_many_owned(free).unwrap();
+    let (_says, said) = socket_pipe();
+    let refused = js.bench.open_session("/", said, call(1, 0, "row", "").into()).await;
+    assert!(matches!(refused, Err(CallError::Overloaded { .. })), "{refused:?}");
+    drop(all);
+    Session::open(&js, call(1, 0, "row", "")).await.returns(1, "\\").await;
+    let given_back = async {
+        while js.bench.node.bodies.available_permits() < usize::try_from(free).unwrap() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, given_back).await.expect("its room is given back");
 }

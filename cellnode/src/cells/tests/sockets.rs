@@ -8,7 +8,7 @@ use holdfast_js::Limits;
 use holdfast_rpc::{BodyError, SocketFrame, SocketReader, SocketWriter, socket_pipe};
 
 use super::js::{Js, application};
-use super::support::PATIENCE;
+use super::support::{Client, PATIENCE};
 
 const ROOM: &str = r"
     import { DurableObject } from 'cloudflare:workers';
@@ -25,8 +25,15 @@ const ROOM: &str = r"
             const { pathname } = new URL(request.url);
             if (pathname === '/rows') return new Response(this.rows());
             if (pathname === '/abort') this.ctx.abort(new Error('enough'));
+            if (pathname === '/until-closed') return new Response(`${await request.text()} ${await this.closed}`);
+            if (pathname === '/gate') return new Response(await request.text().then(this.open));
+            if (pathname === '/gated') await new Promise(resolve => { this.open = resolve; });
             const { 0: client, 1: server } = new WebSocketPair();
-            if (pathname === '/classic') {
+            if (pathname === '/told' || pathname === '/gated') {
+                server.accept();
+                this.closed = new Promise(resolve => server.addEventListener('close', ({ code }) => resolve(code)));
+                if (pathname === '/gated') this.ctx.waitUntil(this.closed.then(code => this.write(`closed ${code}`)));
+            } else if (pathname === '/classic') {
                 server.accept();
                 server.addEventListener('message', ({ data }) => server.send(`${data} ${++this.seen}`));
                 server.addEventListener('close', ({ code }) => { this.write(`closed ${code}`); });
@@ -282,4 +289,40 @@ async fn a_message_waits_while_the_node_has_no_room_for_what_it_begins() {
     assert!(talk.hears.next().now_or_never().is_none(), "and does not bring the message with it");
     drop(full);
     assert_eq!(talk.hear().await, "2 2 a /a");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deployment_tells_an_isolate_of_the_sockets_that_end_with_it() {
+    let js = Js::new(ROOM).await;
+    let _talk = Talk::open(&js, "/told").await;
+    let (body, client) = Client::body();
+    let waiting = js.bench.spawn("/until-closed", body);
+    client.is_awaited().await;
+    js.deploy.send_replace(application(ROOM, "v2"));
+    js.bench.resident().tell_deployed();
+    client.send("closed").await;
+    client.end();
+    // It ends as its handler says; it is not broken off.
+    assert_eq!(waiting.await.unwrap().unwrap().text().await, "closed 1006");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_isolate_hears_at_once_that_its_version_was_replaced_before_it_answered_with_a_socket() {
+    let js = Js::new(ROOM).await;
+    assert_eq!(js.text("/rows").await, "");
+    let (body, client) = Client::body();
+    let (_says, said) = socket_pipe();
+    let answered = js.bench.open("/gated", said);
+    let mut answered = std::pin::pin!(answered);
+    assert!(futures::poll!(&mut answered).is_pending());
+    js.bench.quiet_thread().await;
+    let gate = js.bench.spawn("/gate", body);
+    client.is_awaited().await;
+    js.deploy.send_replace(application(ROOM, "v2"));
+    client.end();
+    gate.await.unwrap().unwrap();
+    let mut hears = SocketReader::new(answered.await.unwrap().reply.response.into_body());
+    assert!(hears.next().await.is_err(), "its client is to connect again");
+    // It was told, and wrote so; broken off it would have written nothing.
+    assert_eq!(js.text("/rows").await, "closed 1006");
 }

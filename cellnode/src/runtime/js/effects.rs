@@ -17,8 +17,9 @@ impl JsObject {
         for effect in made.effects {
             self.execute_one(effect, turn);
         }
-        if let TurnEnd::Broken(cause) = made.end {
-            self.reset(&cause, turn);
+        match made.end {
+            TurnEnd::Ok => self.tell_of_lost(turn),
+            TurnEnd::Broken(cause) => self.reset(&cause, turn),
         }
     }
 

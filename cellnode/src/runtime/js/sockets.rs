@@ -79,6 +79,8 @@ pub(super) struct Sockets {
     opening: HashMap<JsOp, (SocketId, LateBody)>,
     /// Those that were opened, until the isolate listens or gives them away.
     opened: HashMap<SocketId, (LateBody, Body)>,
+    /// Those that the isolate listens to, and that are gone already: it hears so when its turn is over.
+    lost: Vec<SocketId>,
     /// The version of the application that accepted them.
     version: Option<Arc<Application>>,
     events: u64,
@@ -172,6 +174,7 @@ impl Sockets {
         self.callers.clear();
         self.opening.clear();
         self.opened.clear();
+        self.lost.clear();
         // Nothing is under way any more that they could wait for.
         for socket in self.waiting.drain(..) {
             if let Some(held) = self.held.get(&socket) {
@@ -234,6 +237,13 @@ impl JsObject {
     pub(super) fn clear_of_other_version(&mut self, turn: &mut Turn) {
         let current = self.applications.current();
         for socket in self.sockets.clear_of_other_version(current.as_ref()) {
+            self.enter(turn, |live, now| live.isolate.socket_event(now, socket, lost()));
+        }
+    }
+
+    /// Tells the isolate of sockets that were gone before it listened: what waits for them ends.
+    pub(super) fn tell_of_lost(&mut self, turn: &mut Turn) {
+        while let Some(socket) = self.sockets.lost.pop() {
             self.enter(turn, |live, now| live.isolate.socket_event(now, socket, lost()));
         }
     }
@@ -319,7 +329,12 @@ impl JsObject {
             uplink.give(reader.boxed_unsync());
             self.sockets.held.insert(socket, held);
         }
-        let Some(held) = self.sockets.held.get_mut(&socket) else { return };
+        let Some(held) = self.sockets.held.get_mut(&socket) else {
+            if !is_hibernatable {
+                self.sockets.lost.push(socket);
+            }
+            return;
+        };
         let Some(reader) = held.reader.take() else { return };
         let (sender, wants) = mpsc::channel(WANTS_MAX);
         held.wants = Some(sender);

@@ -10,6 +10,8 @@ export default function (native, internals) {
   // A result with references begins with it (see objects.js).
   const WITH_REFERENCES = 1;
   const UNCLAIMED_MS = 10_000;
+  // Why an object closes a session that comes for what it does not keep any more.
+  const GONE = 'gone';
   const { referencesMax: REFERENCES_MAX, callsMax: CALLS_MAX, messageMax: MESSAGE_MAX, firstMax: FIRST_MAX,
     sessionsMax: SESSIONS_MAX } = native;
 
@@ -66,6 +68,9 @@ export default function (native, internals) {
     if (!hasRun) error.retryable = true;
     return error;
   };
+
+  // No call of the session has run.
+  const unclaimedError = () => Object.assign(new Error(`Network connection lost: the caller came too late for the references of this RPC result (the Durable Object keeps them for ${UNCLAIMED_MS / 1000} s, while it runs). Call the method again.`), { retryable: true });
 
   const taker = session => number => {
     session.taken += 1;
@@ -309,7 +314,7 @@ export default function (native, internals) {
   function claim(session, token) {
     const found = unclaimed.get(token);
     if (found === undefined) {
-      native.close(session.socket, 1001, 'gone');
+      native.close(session.socket, 1001, GONE);
       return end(session);
     }
     unclaimed.delete(token);
@@ -336,11 +341,11 @@ export default function (native, internals) {
    * Takes what came for a session within `scope`; `over` once that is done. A call waits in front of the input gate like any
    * event; what settles one belongs to whoever made that.
    */
-  internals.receiveSession = (scope, { socket, data, error }, over) => {
+  internals.receiveSession = (scope, { socket, data, error, reason }, over) => {
     const session = sessions.get(socket);
     native.taken(socket);
     if (data === undefined) {
-      if (error === undefined) end(session);
+      if (error === undefined) end(session, session.isOpener && reason === GONE ? unclaimedError() : undefined);
       return over();
     }
     const message = internals.deserialize(data);

@@ -24,6 +24,9 @@ const OBJECT: &str = "
         get value() { return this.#value; }
         get deep() { return { inner: new Counter(this.#value * 10), list: [this.#value] }; }
         fail(text) { throw new RangeError(text); }
+        failAtLength() { throw new RangeError('x'.repeat(9 << 20)); }
+        tooMuch() { return [new Counter(1, this.owner), 'x'.repeat(9 << 20)]; }
+        take(target, text) { return text.length; }
         hang() { return new Promise(() => {}); }
         [Symbol.dispose]() { this.owner.count += 1; }
     }
@@ -61,14 +64,16 @@ const OBJECT: &str = "
         response() { return new Response('made', { status: 201, headers: { 'x-b': 'b' } }); }
         request(request) { return request.text().then(text => [request.method, request.url, text]); }
     }
-    export default { async fetch(request, env) {
+    const handler = { async fetch(request, env) {
         const stub = env.ROWS.getByName('a');
         const { RpcTarget, RpcStub } = await import('cloudflare:workers');
-        class Mine extends RpcTarget { constructor() { super(); this.own = 2; } twice(x) { return x * 2; } get seven() { return 7; } }
+        class Mine extends RpcTarget { constructor() { super(); this.own = 2; } twice(x) { return x * 2; } get seven() { return 7; } [Symbol.dispose]() { Mine.disposals += 1; } static disposals = 0; }
         const thrown = async body => { try { await body(); } catch (e) { return `${e.name}: ${e.message}`; } return 'nothing'; };
         const result = await (async () => { EXPRESSION })();
         return new Response(typeof result === 'string' ? result : JSON.stringify(result));
     } };
+    export default handler;
+    export class Caller extends DurableObject { fetch(request) { return handler.fetch(request, this.env); } }
 ";
 
 fn code(expression: &str) -> Application {
@@ -95,12 +100,22 @@ struct Pair {
     held: HashSet<SocketId>,
     cancelled: HashSet<OpId>,
     opened: usize,
+    /// The object lets go of what nobody has come for before it hears of a session.
+    is_late: bool,
 }
 
 impl Pair {
     fn new(expression: &str) -> Self {
-        let (worker, object) =
-            (World::worker(code(expression)), World::object(code(expression), "Rows", "a"));
+        Self::of(World::worker(code(expression)), expression)
+    }
+
+    /// With an object as the caller.
+    fn of_objects(expression: &str) -> Self {
+        Self::of(World::object(code(expression), "Caller", "b"), expression)
+    }
+
+    fn of(worker: World, expression: &str) -> Self {
+        let object = World::object(code(expression), "Rows", "a");
         let (calls, sessions, letters) = (HashMap::new(), Vec::new(), VecDeque::new());
         Self {
             worker,
@@ -111,6 +126,7 @@ impl Pair {
             held: HashSet::new(),
             cancelled: HashSet::new(),
             opened: 0,
+            is_late: false,
         }
     }
 
@@ -186,6 +202,9 @@ impl Pair {
                     self.calls.insert(event, (op, None));
                 }
                 Letter::ToObject(op, OutgoingCall::Session { socket, first }) => {
+                    if self.is_late {
+                        self.let_go();
+                    }
                     let event = self.object.dispatch(EventCall::Session { first });
                     self.calls.insert(event, (op, Some(socket)));
                 }
@@ -483,6 +502,60 @@ fn what_nobody_comes_for_is_given_up() {
         matches!(effect, Effect::Socket { action: SocketAction::Close { code: Some(1001), .. }, .. })
     });
     assert!(closed && object.isolate.is_idle(), "{:?}", object.effects);
+}
+
+#[test]
+fn whoever_comes_too_late_for_a_result_is_told_so() {
+    let mut pair = Pair::new(
+        "const c = await stub.counter(1); try { await c.increment(); } catch (e) { return [e.message, e.retryable]; }",
+    );
+    pair.is_late = true;
+    let event = pair.worker.get("https://x/");
+    pair.run();
+    assert_eq!(
+        pair.worker.text(event),
+        r#"["Network connection lost: the caller came too late for the references of this RPC result (the Durable Object keeps them for 10 s, while it runs). Call the method again.",true]"#
+    );
+    assert!(pair.worker.isolate.is_idle() && pair.object.isolate.is_idle());
+}
+
+#[test]
+fn objects_call_each_other_with_references() {
+    for expression in [
+        "const c = await stub.counter(5); return [await c.increment(), await stub.call((a, b) => a + b, 1, 2)];",
+        "const c = await stub.counter(5); return Promise.all([c.increment(), stub.callTwice(async x => x - 5)]).then(all => [all[0], all[1][0] + 7]);",
+    ] {
+        let mut pair = Pair::of_objects(expression);
+        let event = pair.worker.get("https://x/");
+        pair.run();
+        assert_eq!(pair.worker.text(event), "[6,3]");
+        assert!(pair.worker.is_done(event), "{expression}");
+        // What nobody can reach any more was disposed of.
+        pair.let_go();
+        assert!(pair.worker.isolate.is_idle() && pair.object.isolate.is_idle(), "{expression}");
+    }
+}
+
+#[test]
+fn what_cannot_be_said_on_a_session_is_told_and_has_given_nothing() {
+    all(&[
+        (
+            "const c = await stub.counter(1); return thrown(() => c.failAtLength());",
+            "RangeError: The call failed, and its error is too long for an RPC session.",
+        ),
+        (
+            "const c = await stub.counter(1); return [await thrown(() => c.take(new Mine(), 'x'.repeat(9 << 20))), Mine.disposals, await c.take(new Mine(), 'x')];",
+            r#"["RangeError: A message of 9437250 bytes is too long for an RPC session: the limit is 8388608.",1,1]"#,
+        ),
+        (
+            "const c = await stub.counter(1); const text = await thrown(() => c.tooMuch()); return [text.slice(0, 24), await stub.disposals()];",
+            r#"["RangeError: A message of",1]"#,
+        ),
+        (
+            "const texts = await thrown(() => stub.call(new Mine(), 'x'.repeat(9 << 20))); return Mine.disposals;",
+            "1",
+        ),
+    ]);
 }
 
 #[test]
