@@ -195,6 +195,33 @@ mod tests {
         assert!(orders.arrive(order(1, 0, 0)).come(far()).now_or_never().is_some());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn what_never_comes_is_waited_for_once() {
+        let orders = Arc::new(CallOrders::default());
+        let began = Instant::now();
+        let mut second = orders.arrive(order(1, 1, 0));
+        second.come(far()).await;
+        second.begin();
+        let mut third = orders.arrive(order(1, 2, 0));
+        assert!(third.come(far()).now_or_never().is_some());
+        assert_eq!(began.elapsed(), WAIT_MAX);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_has_begun_holds_nobody_up_and_its_stub_is_remembered_until_its_answer() {
+        let orders = Arc::new(CallOrders::default());
+        let mut first = orders.arrive(order(0, 0, 0));
+        let mut second = orders.arrive(order(0, 1, 0));
+        assert!(second.come(far()).now_or_never().is_none());
+        first.begin();
+        for stub in 1..=2 * STUBS_MAX as u64 {
+            drop(orders.arrive(order(stub, 0, 0)));
+        }
+        // One that was forgotten would wait for the first anew.
+        assert!(orders.arrive(order(0, 1, 0)).come(far()).now_or_never().is_some());
+        drop((first, second));
+    }
+
     #[test]
     fn stubs_are_forgotten_but_not_those_that_wait() {
         let orders = Arc::new(CallOrders::default());

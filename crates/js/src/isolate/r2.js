@@ -240,8 +240,8 @@ export default function (native, internals) {
     }
     internals.mixBody(GetResult, object => partsOf(object));
     delete GetResult.prototype.formData;
-  // Its constructor is told what no handler may have: it calls nothing that a handler could put above it.
-  Object.preventExtensions(GetResult);
+    // Its constructor is told what no handler may have: it calls nothing that a handler could put above it.
+    Object.preventExtensions(GetResult);
     for (const Class of [Checksums, HeadResult, GetResult]) {
       defineProperty(Class.prototype, Symbol.toStringTag, { value: Class.name, configurable: true });
     }

@@ -165,6 +165,17 @@ fn an_object_has_the_properties_of_r2() {
 }
 
 #[test]
+fn a_handler_puts_nothing_above_the_class_of_an_object() {
+    let body = "
+        const Class = (await B.put('a', 'abc'), await B.get('a')).constructor;
+        const told = [];
+        const above = function (...given) { told.push(given.length); return {}; };
+        const moved = await fails((async () => Object.setPrototypeOf(Class, above))());
+        return [moved.split(':')[0], await (await B.get('a')).text(), told.length]";
+    assert_eq!(run(body), r#"["TypeError","abc",0]"#);
+}
+
+#[test]
 fn every_kind_of_value_is_put_and_every_kind_of_reading_works() {
     let body = "
         const bytes = new Uint8Array([1, 2, 3]);

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::server::TlsStream;
 
 use super::support::*;
-use crate::{CellClient, ForwardError, Peer, ProcessIdentity, Role, identity};
+use crate::{CallError, CellClient, ForwardError, ObjectCall, Peer, ProcessIdentity, Role, identity};
 
 type H2 = Connection<TlsStream<TcpStream>, Bytes>;
 
@@ -243,4 +243,28 @@ async fn a_stop_in_order_leaves_no_outcome_unknown() {
         caller.await.unwrap();
     }
     served.server.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_node_of_a_release_without_sessions_is_named_and_the_call_did_not_run() {
+    let (client, peer) = scripted(|tcp, node| async move {
+        let mut connection = h2(tcp, node).await;
+        while let Some(Ok((request, mut respond))) = connection.accept().await {
+            assert_eq!(request.uri().path(), "/holdfast.v1.CellService/Session");
+            // As a gRPC service answers that does not have the call.
+            let head = http::Response::builder().header("content-type", "application/grpc");
+            respond.send_response(head.header("grpc-status", "12").body(()).unwrap(), true).unwrap();
+        }
+    })
+    .await;
+    let (_says, said) = pieces();
+    let mut call = call_for(said, Duration::from_secs(10));
+    let first = Some(Bytes::from_static(b"first"));
+    call.object = ObjectCall { is_socket: true, session: first, ..ObjectCall::default() };
+    let failed = client.call(&peer, call).await.unwrap_err();
+    let ForwardError::Refused { error: CallError::Rejected { status, reason }, call: None } = failed else {
+        panic!("{failed:?}")
+    };
+    assert_eq!(status, 501);
+    assert_eq!(reason, format!("{peer} runs a release that has no sessions of RPC: upgrade it"));
 }
