@@ -13,6 +13,7 @@ use http::{HeaderMap, Request, Response, Uri};
 use crate::effect::JsError;
 use crate::foreign::Bytecode;
 use crate::isolate::{CRON_CLASS, modules};
+use crate::wasm;
 
 /// What a module's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub enum SourceKind {
     Json,
     /// Bytes; the default export is an `ArrayBuffer`.
     Data,
+    /// WebAssembly; the default export is a `WebAssembly.Module`.
+    Wasm,
 }
 
 /// One module.
@@ -109,6 +112,9 @@ pub struct Application {
     assets: Option<Arc<dyn AssetServer>>,
     /// The bytecode of its ECMAScript modules, or why there is none.
     compiled: OnceLock<Result<BTreeMap<String, Bytecode>, JsError>>,
+    /// Its modules of WebAssembly, or which of them is wrong.
+    wasm: OnceLock<Result<BTreeMap<String, Arc<wasm::Compiled>>, JsError>>,
+    wasm_engine: OnceLock<wasmi::Engine>,
 }
 
 impl Application {
@@ -128,7 +134,8 @@ impl Application {
             if built_in || name.contains('\0') {
                 return Err(ApplicationError::BadName(name));
             }
-            if kind != SourceKind::Data && std::str::from_utf8(&bytes).is_err() {
+            let is_text = !matches!(kind, SourceKind::Data | SourceKind::Wasm);
+            if is_text && std::str::from_utf8(&bytes).is_err() {
                 return Err(ApplicationError::NotUtf8(name));
             }
             if sources.insert(name.clone(), Source { kind, bytes }).is_some() {
@@ -149,6 +156,8 @@ impl Application {
             crons: BTreeSet::new(),
             assets: None,
             compiled: OnceLock::new(),
+            wasm: OnceLock::new(),
+            wasm_engine: OnceLock::new(),
         })
     }
 
@@ -235,9 +244,33 @@ impl Application {
     /// Compiles the modules, once. [`crate::Isolate::new`] does so too; a call before keeps the wait out of its way.
     ///
     /// # Errors
-    /// The syntax error of a module. Disposition: reject.
+    /// The syntax error of a module, or a module of WebAssembly that is not valid. Disposition: reject.
     pub fn compile(&self) -> Result<(), JsError> {
-        self.compiled.get_or_init(|| modules::compile(self)).as_ref().map(|_| ()).map_err(Clone::clone)
+        self.compiled.get_or_init(|| modules::compile(self)).as_ref().map(|_| ()).map_err(Clone::clone)?;
+        self.wasm.get_or_init(|| self.compile_wasm()).as_ref().map(|_| ()).map_err(Clone::clone)
+    }
+
+    fn compile_wasm(&self) -> Result<BTreeMap<String, Arc<wasm::Compiled>>, JsError> {
+        let modules = self.sources.iter().filter(|(_, source)| source.kind == SourceKind::Wasm);
+        let compile = |(name, source): (&String, &Source)| {
+            let compiled = wasm::Compiled::new(self.wasm_engine(), &source.bytes);
+            let compiled = compiled.map_err(|reason| JsError {
+                name: "CompileError".to_owned(),
+                ..JsError::new(format!("`{name}` is not valid WebAssembly: {reason}"))
+            });
+            Ok((name.clone(), Arc::new(compiled?)))
+        };
+        modules.map(compile).collect()
+    }
+
+    /// What its WebAssembly runs on.
+    pub(crate) fn wasm_engine(&self) -> &wasmi::Engine {
+        self.wasm_engine.get_or_init(wasm::engine)
+    }
+
+    /// A module of WebAssembly.
+    pub(crate) fn wasm(&self, name: &str) -> Option<Arc<wasm::Compiled>> {
+        self.wasm.get()?.as_ref().ok()?.get(name).cloned()
     }
 
     /// The bytecode of an ECMAScript module.

@@ -1,5 +1,5 @@
-//! Unsafe code: loading bytecode that this process compiled itself, watching promises, and saying of types without
-//! engine values that they have none. Bytecode must never come from anywhere else: the engine does not verify it.
+//! Unsafe code: loading bytecode that this process compiled itself, watching promises, what of the engine's own interface is
+//! not wrapped, and saying of types without engine values that they have none. Bytecode must never come from anywhere else: the engine does not verify it.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -9,7 +9,9 @@ use std::rc::Rc;
 use std::slice;
 
 use rquickjs::module::{Evaluated, WriteOptions};
-use rquickjs::{CatchResultExt, Ctx, JsLifetime, Module, Promise, Result, String as JsString, Value, qjs};
+use rquickjs::{
+    CatchResultExt, Ctx, Exception, JsLifetime, Module, Promise, Result, String as JsString, Value, qjs,
+};
 
 use crate::isolate::host::host;
 use crate::isolate::turn;
@@ -100,6 +102,30 @@ pub(crate) fn string_of_units<'js>(ctx: &Ctx<'js>, units: &[u16]) -> Result<JsSt
 pub(crate) fn class_of(value: &Value<'_>) -> u32 {
     // SAFETY: it reads the tag of the value and, of an object, its class.
     if value.is_object() { unsafe { qjs::JS_GetClassID(value.as_raw()) } } else { 0 }
+}
+
+/// A `BigInt` of a value, modulo 2^64. May run JavaScript.
+///
+/// # Errors
+/// What the conversion throws: a `TypeError` for numbers.
+pub(crate) fn to_big_int_64(value: &Value<'_>) -> Result<i64> {
+    let mut number = 0;
+    // SAFETY: the context and the value are alive, and the number is where the engine may write it.
+    let status =
+        unsafe { qjs::JS_ToBigInt64(value.ctx().as_raw().as_ptr(), &raw mut number, value.as_raw()) };
+    if status < 0 { Err(rquickjs::Error::Exception) } else { Ok(number) }
+}
+
+/// Throws what the engine throws when it is interrupted: no JavaScript catches it.
+pub(crate) fn throw_interrupted(ctx: &Ctx<'_>) -> rquickjs::Error {
+    match Exception::from_message(ctx.clone(), "interrupted") {
+        Ok(error) => {
+            // SAFETY: the context and the error are alive.
+            unsafe { qjs::JS_SetUncatchableError(ctx.as_raw().as_ptr(), error.as_object().as_raw()) }
+            error.throw()
+        }
+        Err(error) => error,
+    }
 }
 
 /// What the engine tells of a promise, by the number that it has there: 0 it was made, 1 and 2 the `then` of what it

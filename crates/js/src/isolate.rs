@@ -53,7 +53,7 @@ use host::Host;
 pub struct Isolate {
     // Before the runtime: a context is freed by its runtime.
     pub(crate) context: Context,
-    runtime: Runtime,
+    pub(crate) runtime: Runtime,
     host: Rc<Host>,
     budget: Rc<Budget>,
     broken: Option<BrokenCause>,
@@ -141,9 +141,10 @@ impl Isolate {
         &self.host.kind
     }
 
-    /// Bytes that the heap has allocated. Walks the heap: not for every turn.
+    /// Bytes that the heap has allocated, and what WebAssembly has. Walks the heap: not for every turn.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        u64::try_from(self.runtime.memory_usage().malloc_size).unwrap_or(0)
+        let heap = u64::try_from(self.runtime.memory_usage().malloc_size).unwrap_or(0);
+        heap + u64::try_from(self.host.wasm.account.used()).unwrap_or(0)
     }
 }

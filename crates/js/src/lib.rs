@@ -14,6 +14,7 @@ mod rpc;
 mod storage;
 #[cfg(test)]
 mod testing;
+mod wasm;
 mod web;
 
 pub use application::{Application, ApplicationError, AssetAnswer, AssetServer, Binding, SourceKind};

@@ -11,7 +11,7 @@ use crate::foreign::{Bytecode, Shared};
 use crate::isolate::host::host;
 use crate::isolate::modules::{AnyName, StandIns};
 use crate::isolate::{console, databases, events, objects, ops, r2, scheduled, timers};
-use crate::{clone, node, rpc, storage, web};
+use crate::{clone, node, rpc, storage, wasm, web};
 
 mod core_part;
 
@@ -54,6 +54,7 @@ static PARTS: &[&Part] = &[
     &web::fetch::PART,
     &web::sockets::PART,
     &clone::PART,
+    &wasm::PART,
 ];
 /// Parts without globals that other parts ask for with `internals.load`.
 static ON_DEMAND: &[&Part] = &[

@@ -269,6 +269,7 @@ export default function (native, internals) {
         fail(`Value at index ${index} does not have a transferable type.`);
       }
       if (bufferDetached(moved[index])) fail(`An ArrayBuffer at index ${index} is detached and could not be transferred.`);
+      if (internals.isMemoryBuffer?.(moved[index])) fail('Object is not transferable.');
       if (moved.indexOf(moved[index]) !== index) {
         fail(`ArrayBuffer at index ${index} is a duplicate of an earlier ArrayBuffer.`);
       }

@@ -18,6 +18,7 @@ use super::timers::Timers;
 use crate::application::Application;
 use crate::effect::{BrokenCause, Effect, EventId, Now, SocketId};
 use crate::foreign::Shared;
+use crate::wasm::WasmHost;
 
 /// What ends with a turn: the implicit transaction of a Durable Object's storage.
 pub(crate) trait TurnStorage {
@@ -40,6 +41,7 @@ pub(crate) struct Host {
     pub(crate) timers: RefCell<Timers>,
     pub(crate) ops: RefCell<Ops>,
     pub(crate) log: RefCell<LogLines>,
+    pub(crate) wasm: WasmHost,
     effects: RefCell<Vec<Effect>>,
     /// The events that are not done.
     events: RefCell<BTreeSet<EventId>>,
@@ -78,6 +80,7 @@ impl Host {
             timers: RefCell::default(),
             ops: RefCell::default(),
             log: RefCell::default(),
+            wasm: WasmHost::new(limits.memory_bytes),
             effects: RefCell::default(),
             events: RefCell::default(),
             sockets: RefCell::default(),
@@ -99,6 +102,7 @@ impl Host {
         self.now.set(now);
         self.turn_began.set(Instant::now());
         self.event.set(None);
+        self.wasm.enter();
         self.log.borrow_mut().enter();
     }
 

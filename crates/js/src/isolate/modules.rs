@@ -15,7 +15,7 @@ use super::host::host;
 use crate::application::{Application, SourceKind};
 use crate::effect::JsError;
 use crate::foreign::Bytecode;
-use crate::{node, prelude};
+use crate::{node, prelude, wasm};
 
 /// The module of Cloudflare's classes.
 const CLOUDFLARE_WORKERS: &str = "cloudflare:workers";
@@ -178,7 +178,7 @@ impl Loader for Modules {
     }
 }
 
-/// A module of text, JSON or bytes.
+/// A module of text, JSON, bytes or WebAssembly.
 struct Asset;
 
 impl ModuleDef for Asset {
@@ -196,6 +196,7 @@ impl ModuleDef for Asset {
             SourceKind::Text => text().into_js(ctx)?,
             SourceKind::Json => ctx.json_parse(text())?,
             SourceKind::Data => ArrayBuffer::new_copy(ctx.clone(), &source.bytes)?.into_value(),
+            SourceKind::Wasm => wasm::module(ctx, &name)?,
             SourceKind::EsModule => unreachable!("an ECMAScript module has bytecode"),
         };
         exports.export("default", value)?;

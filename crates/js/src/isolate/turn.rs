@@ -83,6 +83,9 @@ impl Isolate {
         }
         let began = cpu_time();
         self.host.enter(now);
+        if let Some(bytes) = self.host.wasm.account.take_heap_limit() {
+            self.runtime.set_memory_limit(bytes);
+        }
         self.budget.arm(self.host.limits.turn);
         let host = Rc::clone(&self.host);
         self.context.with(|ctx| {
