@@ -25,14 +25,13 @@ impl Loaded {
     /// The application, compiled.
     ///
     /// # Errors
-    /// What this release cannot run, or a syntax error. Disposition: reject.
+    /// What this release cannot run, a syntax error, or WebAssembly that is not valid. Disposition: reject.
     pub fn application(&self) -> Result<Application, DeployError> {
         let manifest = self.package.manifest();
         let mut modules = Vec::with_capacity(manifest.modules.len());
         for module in &manifest.modules {
-            let kind = source_kind(module.kind)
-                .ok_or_else(|| DeployError::NotRunnable(format!("`{}` is WebAssembly", module.name)))?;
-            modules.push((module.name.clone(), kind, self.package.bytes(module.content).clone()));
+            let bytes = self.package.bytes(module.content).clone();
+            modules.push((module.name.clone(), source_kind(module.kind), bytes));
         }
         for (name, whose) in [(DATABASES, "databases"), (CRON_CLASS, "cron triggers")] {
             if manifest.classes.iter().any(|class| class == name) {
@@ -102,13 +101,13 @@ fn bind(
     secrets.chain(bindings).fold(application, |application, (name, bound)| application.bind(name, bound))
 }
 
-fn source_kind(kind: ModuleKind) -> Option<SourceKind> {
+fn source_kind(kind: ModuleKind) -> SourceKind {
     match kind {
-        ModuleKind::Esm => Some(SourceKind::EsModule),
-        ModuleKind::Text => Some(SourceKind::Text),
-        ModuleKind::Json => Some(SourceKind::Json),
-        ModuleKind::Data => Some(SourceKind::Data),
-        ModuleKind::Wasm => None,
+        ModuleKind::Esm => SourceKind::EsModule,
+        ModuleKind::Text => SourceKind::Text,
+        ModuleKind::Json => SourceKind::Json,
+        ModuleKind::Data => SourceKind::Data,
+        ModuleKind::Wasm => SourceKind::Wasm,
     }
 }
 
@@ -198,7 +197,8 @@ mod tests {
         let error = loaded("/(?<a>)(?<a>)/;", ModuleKind::Esm).application().unwrap_err().to_string();
         assert!(error.contains("duplicate group") && error.contains("at extra.bin"), "{error}");
         let error = loaded("\0asm", ModuleKind::Wasm).application().unwrap_err().to_string();
-        assert!(error.contains("`extra.bin` is WebAssembly"), "{error}");
+        assert!(error.contains("`extra.bin` is not valid WebAssembly: "), "{error}");
+        assert!(loaded("\0asm\u{1}\0\0\0", ModuleKind::Wasm).application().is_ok());
         assert!(loaded("\u{1}", ModuleKind::Data).application().is_ok());
     }
 }
