@@ -89,7 +89,8 @@ fn configuration(src: &Path, objects: &Path, config: &Value) -> Result<String> {
     names.sort_by_key(|name| (name != "index.js", name.clone()));
     let mut modules = String::new();
     for name in names {
-        write!(modules, "(name = {}, esModule = embed {}),", quote(&name), quote(&format!("src/{name}")))?;
+        let kind = if name.ends_with(".wasm") { "wasm" } else { "esModule" };
+        write!(modules, "(name = {}, {kind} = embed {}),", quote(&name), quote(&format!("src/{name}")))?;
     }
     let (mut bindings, mut classes) = (String::new(), String::new());
     for (name, value) in config["vars"].as_object().into_iter().flatten() {

@@ -29,6 +29,7 @@ import * as sockets from './sockets.js';
 import * as sql from './sql.js';
 import * as streams from './streams.js';
 import * as url from './url.js';
+import * as wasm from './wasm.js';
 import * as worker from './worker.js';
 import { serve } from './outsider.js';
 import { show } from './show.js';
@@ -38,7 +39,7 @@ export { Partner } from './partner.js';
 export { Remote } from './remote.js';
 export { Room } from './room.js';
 
-const everywhere = { clone, compression, crypto, encoding, events, forms, headers, http, order, sockets, streams, url };
+const everywhere = { clone, compression, crypto, encoding, events, forms, headers, http, order, sockets, streams, url, wasm };
 const node = { node_assert, node_buffer, node_crypto, node_small, node_url, node_util };
 const places = {
   worker: { ...everywhere, ...node, d1, node_hooks, objects, outside, rpc, worker },

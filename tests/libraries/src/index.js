@@ -2,7 +2,7 @@
 import { honoApp } from './hono.js';
 import { ittyRouter } from './itty.js';
 import { Party } from './party.js';
-import { joseTokens, nanoids, ulids, yjsDocuments, zodSchemas } from './small.js';
+import { joseTokens, nanoids, ulids, xxhashes, yjsDocuments, zodSchemas } from './small.js';
 import { Store } from './store.js';
 
 export { Party, Store };
@@ -17,6 +17,7 @@ const programs = {
   nanoid: nanoids,
   jose: joseTokens,
   ulid: ulids,
+  'xxhash-wasm': xxhashes,
 };
 
 export default {

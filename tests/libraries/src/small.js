@@ -1,6 +1,7 @@
 import { exportJWK, generateKeyPair, jwtVerify, SignJWT } from 'jose';
 import { customAlphabet, nanoid } from 'nanoid';
 import { decodeTime, monotonicFactory, ulid } from 'ulid';
+import xxhash from 'xxhash-wasm';
 import * as Y from 'yjs';
 import { z } from 'zod';
 
@@ -44,4 +45,10 @@ export async function joseTokens() {
   const signed = await new SignJWT({}).setProtectedHeader({ alg: 'ES256' }).sign(privateKey);
   const verified = await jwtVerify(signed, publicKey);
   return [token.split('.')[0], payload.role, payload.sub, late, verified.protectedHeader.alg, (await exportJWK(publicKey)).crv];
+}
+
+export async function xxhashes() {
+  const { h32ToString, h64, h64ToString, create64 } = await xxhash();
+  const large = 'some text '.repeat(20_000);
+  return [h32ToString('some text to hash'), h64ToString('some text to hash'), String(h64('', 1n)), h64ToString(large), create64().update(large).digest() === h64(large)];
 }

@@ -26,10 +26,11 @@ const NOT_THERE: &str = "
 ## Not there yet
 
 Using what is not there throws an error that names it, and a key of `wrangler` that needs it stops the deploy: multipart
-uploads of R2, `cloudflare:sockets`, WebAssembly, the Cache API. Of `nodejs_compat` there are `node:assert`, `async_hooks`,
+uploads of R2, `cloudflare:sockets`, the Cache API. Of `nodejs_compat` there are `node:assert`, `async_hooks`,
 `buffer`, `crypto` (hashes, keyed hashes, random values, PBKDF2, HKDF, Web Crypto), `diagnostics_channel`, `events`, `path`,
 `process`, `querystring`, `string_decoder`, `timers`, `url` and `util` (without `MIMEType` and `parseArgs`), and the globals;
-not `node:stream` and the rest.
+not `node:stream` and the rest. Of WebAssembly there is not: exceptions (`Tag`, `Exception`), garbage-collected types, threads,
+64-bit memories, `Suspending` and `promising`; a module that needs one of the first four stops the deploy with its name.
 
 ";
 
@@ -67,6 +68,19 @@ async fn run_all(client: &SqlClient, address: SocketAddr, paths: &[String]) -> B
         (path.clone(), answer)
     });
     stream::iter(runs).buffer_unordered(LANES).collect().await
+}
+
+#[test]
+fn modules_of_webassembly_are_what_their_texts_say() {
+    for name in ["module", "start"] {
+        let made = wat::parse_file(project().join("wasm").join(name).with_extension("wat")).unwrap();
+        let path = project().join("src").join(name).with_extension("wasm");
+        if std::env::var_os("HOLDFAST_BLESS").is_some() {
+            std::fs::write(&path, &made).unwrap();
+        }
+        let written = std::fs::read(&path).unwrap_or_default();
+        assert!(written == made, "{} is not what its text says: HOLDFAST_BLESS=1 writes it", path.display());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -76,6 +76,11 @@ fn libraries() -> Vec<Library> {
             json!(["0000000001", 26, 1_469_918_176_385_u64, true]),
         ),
         library(
+            "xxhash-wasm",
+            "WebAssembly: `h32ToString`, `h64`, `create64`, a text that its memory must grow for",
+            json!(["fc44ef8a", "9b05309a5e688c8e", "15397730242686860875", "b2aceeb7592b1d54", true]),
+        ),
+        library(
             "yjs",
             "maps, texts and arrays of two documents that follow each other, state vectors",
             json!([{"a": {"b": 1}}, "Hello world!", [1, 2], ["a"]]),
