@@ -58,6 +58,8 @@ pub struct ClusterOptions {
     pub ingress_args: Vec<String>,
     /// Seed of the proxies.
     pub seed: u64,
+    /// A file of the certificate authorities that programs trust, in place of the machine's.
+    pub authorities: Option<PathBuf>,
     /// Of which release programs are, until [`Cluster::use_release`] says otherwise.
     pub release: Release,
 }
@@ -73,6 +75,7 @@ impl Default for ClusterOptions {
             node_args: Vec::new(),
             ingress_args: Vec::new(),
             seed: 1,
+            authorities: None,
             release: Release::This,
         }
     }
@@ -306,6 +309,7 @@ impl Cluster {
 
     fn spawn(&mut self, mut spec: ProcessSpec) -> Result<()> {
         let name = spec.name.clone();
+        spec.authorities.clone_from(&self.options.authorities);
         spec.release = self.releases.get(&name).copied().unwrap_or(self.options.release);
         if let Some(earlier) = self.processes.get_mut(&name) {
             ensure!(earlier.exit_status()?.is_some(), "`{name}` still runs");

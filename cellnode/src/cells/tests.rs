@@ -9,6 +9,7 @@ mod sessions;
 mod sleep;
 mod sockets;
 mod support;
+mod tcp;
 
 use std::time::Duration;
 

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_js::{JsError, Redirect};
-use holdfast_outbound::{BucketReply, FetchFrom, Fetched, ObjectTarget, Outbound, read_whole};
+use holdfast_js::{JsError, OutgoingConnection, Redirect};
+use holdfast_outbound::{BucketReply, Connected, FetchFrom, Fetched, ObjectTarget, Outbound, read_whole};
 use holdfast_rpc::limits::WHOLE_BODY_LEN_MAX;
 use holdfast_rpc::{Body, ObjectCall};
 use http_body::Body as _;
@@ -33,6 +33,8 @@ pub(crate) enum Operation {
     QueryDatabase(Box<DatabaseRequest>),
     /// A request to an R2 bucket.
     AskBucket(Box<BucketRequest>),
+    /// A TCP connection.
+    Connect(Box<ConnectRequest>),
     /// Nothing: it failed before it could begin, and its runtime is to be told like of any other.
     Failed(Box<JsError>),
 }
@@ -89,6 +91,17 @@ pub(crate) struct BucketRequest {
     pub(crate) body: Body,
 }
 
+/// A TCP connection to a server.
+#[derive(Debug)]
+pub(crate) struct ConnectRequest {
+    /// Opens it.
+    pub(crate) outbound: Outbound,
+    /// Where it goes.
+    pub(crate) connection: OutgoingConnection,
+    /// What is written to it.
+    pub(crate) said: Body,
+}
+
 /// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct ServerAnswer {
@@ -113,7 +126,7 @@ pub(crate) enum OpAnswer {
     Response(Box<ServerAnswer>),
     /// The result of a method, or of statements.
     Returned(Bytes),
-    /// What an R2 bucket says, and the bytes of an object.
+    /// What an R2 bucket says, and the bytes of an object; or the key of a connection, and what its server sends.
     Object(Bytes, RequestBody),
     /// There is no answer.
     Failed(Box<JsError>),
@@ -126,7 +139,7 @@ impl Operation {
     pub(crate) fn len(&self) -> usize {
         let of = |body: &Body| usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         match self {
-            Self::Read(_) | Self::Failed(_) => 0,
+            Self::Read(_) | Self::Connect(_) | Self::Failed(_) => 0,
             Self::Write(piece) => piece.len(),
             Self::Fetch(request) => of(request.request.body()),
             Self::CallObject(request) => {
@@ -167,6 +180,7 @@ impl Operation {
             Self::CallObject(request) => call_object(*request).await,
             Self::QueryDatabase(query) => query_database(*query).await,
             Self::AskBucket(request) => ask_bucket(*request).await,
+            Self::Connect(request) => connect(*request).await,
             Self::Write(_) | Self::Failed(_) => unreachable!("neither is waited for"),
         };
         result.unwrap_or_else(|error| OpAnswer::Failed(Box::new(error)))
@@ -202,6 +216,12 @@ async fn ask_bucket(request: BucketRequest) -> Result<OpAnswer, JsError> {
     let BucketRequest { outbound, bucket, request, body } = request;
     let BucketReply { head, body } = outbound.ask_bucket(&bucket, &request, body).await?;
     Ok(OpAnswer::Object(head, at_hand(body).await?))
+}
+
+async fn connect(request: ConnectRequest) -> Result<OpAnswer, JsError> {
+    let ConnectRequest { outbound, connection, said } = request;
+    let Connected { key, heard } = outbound.open_connection(connection, said).await?;
+    Ok(OpAnswer::Object(key, RequestBody::Stream(heard)))
 }
 
 /// A body that is here already, as a whole.

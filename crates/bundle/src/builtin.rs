@@ -3,7 +3,7 @@
 use crate::ImportFault;
 
 /// `cloudflare:` modules of the runtime.
-const CLOUDFLARE: &[&str] = &["cloudflare:workers"];
+const CLOUDFLARE: &[&str] = &["cloudflare:sockets", "cloudflare:workers"];
 
 /// Modules of Node that the runtime (`crates/js/src/node.rs`) brings with `nodejs_compat`, without their prefix.
 pub const NODE: &[&str] = &[

@@ -4,10 +4,12 @@
 use bytes::Bytes;
 use holdfast_types::{AlarmTime, Millis};
 
+mod connection;
 mod error;
 mod http;
 mod socket;
 
+pub use connection::{ConnectTo, OutgoingConnection, Security};
 pub use error::{BrokenCause, JsError, StartError};
 pub use http::{
     IncomingBody, IncomingRequest, IncomingResponse, OutgoingBody, OutgoingRequest, OutgoingResponse,
@@ -174,6 +176,8 @@ pub enum Op {
         /// What is put.
         body: OutgoingBody,
     },
+    /// A TCP connection. Answered with [`OpAnswer::Object`] once it stands.
+    Connect(OutgoingConnection),
     /// The next chunk of a body. Answered with [`OpAnswer::Chunk`].
     ReadBody {
         /// Which.
@@ -196,9 +200,9 @@ pub enum OpAnswer {
     Response(IncomingResponse),
     /// The result of a method, in the clone format; for a database, JSON.
     Returned(Bytes),
-    /// What an R2 bucket says, as JSON, and the bytes of an object.
+    /// What an R2 bucket says, and the bytes of an object; or a connection, and what its server sends.
     Object {
-        /// JSON.
+        /// JSON of a bucket; of a connection the key to upgrade it by, empty where it cannot be.
         head: Bytes,
         /// The bytes.
         body: IncomingBody,

@@ -84,11 +84,13 @@ impl Isolate {
         })
     }
 
-    /// Whether nothing is under way: no event, no timer, no operation, no socket of `accept()`.
+    /// Whether nothing is under way: no event, no timer, no operation, no socket of `accept()`, no TCP
+    /// connection.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.host.has_no_event()
             && self.host.has_no_socket()
+            && self.host.connections() == 0
             && self.next_deadline().is_none()
             && self.host.ops.borrow().is_empty()
     }

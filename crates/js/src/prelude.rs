@@ -69,6 +69,7 @@ static ON_DEMAND: &[&Part] = &[
     &web::crypto::KEY_PAIRS_PART,
     &web::http::BODY,
     &web::fetch::OUTGOING,
+    &web::tcp::PART,
     &rpc::STUBS,
     &rpc::REFERENCES,
     &rpc::SESSIONS,

@@ -13,6 +13,7 @@ pub(crate) mod http;
 mod multipart;
 pub(crate) mod sockets;
 pub(crate) mod streams;
+pub(crate) mod tcp;
 pub(crate) mod url;
 pub(crate) mod url_pattern;
 

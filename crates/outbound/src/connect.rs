@@ -124,26 +124,48 @@ impl Connector {
         self.connect(uri).await
     }
 
-    async fn connect(self, uri: Uri) -> Result<Stream, ConnectError> {
-        let timeout = self.timeout;
-        tokio::time::timeout(timeout, self.connect_untimed(uri))
-            .await
-            .map_err(|_| ConnectError::Late(timeout))?
+    /// A connection without TLS.
+    pub(crate) async fn open_tcp(&self, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+        let host = without_brackets(host);
+        self.in_time(self.reach(host, port)).await
     }
 
-    async fn connect_untimed(self, uri: Uri) -> Result<Stream, ConnectError> {
+    /// TLS on a connection, with a server of this name.
+    pub(crate) async fn secure(
+        &self,
+        host: &str,
+        tcp: TcpStream,
+    ) -> Result<TlsStream<TcpStream>, ConnectError> {
+        self.in_time(self.shake_hands(without_brackets(host), tcp)).await
+    }
+
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, ConnectError>>,
+    ) -> Result<T, ConnectError> {
+        tokio::time::timeout(self.timeout, work).await.map_err(|_| ConnectError::Late(self.timeout))?
+    }
+
+    async fn connect(self, uri: Uri) -> Result<Stream, ConnectError> {
+        self.in_time(self.connect_untimed(uri)).await
+    }
+
+    async fn connect_untimed(&self, uri: Uri) -> Result<Stream, ConnectError> {
         let is_tls = uri.scheme_str() == Some("https");
         let host = uri.host().ok_or(ConnectError::NoHost)?;
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let host = without_brackets(host);
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
-        let tcp = self.reach(&host, port).await?;
+        let tcp = self.reach(host, port).await?;
         if !is_tls {
             return Ok(Stream::Plain(TokioIo::new(tcp)));
         }
-        let name = ServerName::try_from(host.clone())
-            .map_err(|error| ConnectError::Tls(host.clone(), io::Error::other(error)))?;
-        let stream = self.tls.connect(name, tcp).await.map_err(|error| ConnectError::Tls(host, error))?;
-        Ok(Stream::Tls(TokioIo::new(Box::new(stream))))
+        Ok(Stream::Tls(TokioIo::new(Box::new(self.shake_hands(host, tcp).await?))))
+    }
+
+    async fn shake_hands(&self, host: &str, tcp: TcpStream) -> Result<TlsStream<TcpStream>, ConnectError> {
+        let failed = |error: io::Error| ConnectError::Tls(host.to_owned(), error);
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| failed(io::Error::other(error)))?;
+        self.tls.connect(name, tcp).await.map_err(failed)
     }
 
     /// A connection to the first allowed address that answers.
@@ -175,6 +197,11 @@ impl Connector {
         }
         Err(ConnectError::Unreachable(host.to_owned(), last))
     }
+}
+
+/// An IPv6 address as the system reads it.
+fn without_brackets(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 impl tower::Service<Uri> for Connector {

@@ -1,4 +1,4 @@
-//! What a running application asks of the outside: requests to servers, and calls of Durable Objects. It must never
+//! What a running application asks of the outside: requests and connections to servers, and calls of Durable Objects. It must never
 //! connect to an address that is not public unless an operator allowed it, and never send a call twice that may have run.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -14,6 +14,7 @@ mod heads;
 mod objects;
 mod r2;
 mod redirect;
+mod tcp;
 mod websocket;
 
 use std::sync::Arc;
@@ -29,13 +30,14 @@ pub use fields::strip_hop_by_hop;
 pub use heads::{URL, incoming_request, incoming_response, outgoing_request, outgoing_response};
 pub use objects::{ObjectReply, ObjectTarget, object_call};
 pub use r2::BucketReply;
+pub use tcp::Connected;
 
 use connect::{Client, Connector};
 
 /// What an application may ask, and how long it may wait.
 #[derive(Clone, Debug)]
 pub struct OutboundOptions {
-    /// Addresses that `fetch` may connect to although they are not public.
+    /// Addresses that `fetch` and `connect` may reach although they are not public.
     pub allow: Vec<AddressRange>,
     /// For looking a name up, TCP and TLS together. 10 s.
     pub connect_timeout: Duration,
@@ -78,6 +80,9 @@ struct Inner {
     client: Client,
     /// Connects for WebSockets, which are not pooled and speak HTTP/1.1.
     sockets: Connector,
+    /// Connects for `connect`: no protocol is offered.
+    connections: Connector,
+    upgrades: tcp::Upgrades,
     options: OutboundOptions,
 }
 
@@ -102,8 +107,10 @@ impl Outbound {
         roots: rustls::RootCertStore,
     ) -> Result<Self, OutboundError> {
         let client = connect::client(&options, roots.clone())?;
-        let sockets = connect::connector(&options, roots, &[b"http/1.1"])?;
-        Ok(Self { inner: Arc::new(Inner { router, client, sockets, options }) })
+        let sockets = connect::connector(&options, roots.clone(), &[b"http/1.1"])?;
+        let connections = connect::connector(&options, roots, &[])?;
+        let upgrades = tcp::Upgrades::default();
+        Ok(Self { inner: Arc::new(Inner { router, client, sockets, connections, upgrades, options }) })
     }
 }
 

@@ -1,6 +1,7 @@
 //! `fetch` against a server on loopback, which is allowed to it here.
 
 mod support;
+mod tcp;
 mod websockets;
 
 use std::time::Duration;

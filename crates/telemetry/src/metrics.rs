@@ -3,6 +3,7 @@
 
 mod alarms;
 mod files;
+mod outbound;
 mod paged;
 mod r2;
 
@@ -68,6 +69,7 @@ pub struct Metrics {
     cell_handoffs: Counters<HandoffOutcome>,
     thread_stalls: BoundCounter<u64>,
     alarms: alarms::AlarmMetrics,
+    outbound: outbound::OutboundMetrics,
     r2: r2::R2Metrics,
     paged: paged::PagedMetrics,
     restores: Counters2<RestoreSource, Outcome>,
@@ -147,6 +149,7 @@ impl Metrics {
             cell_handoffs: Counters::new(meter, &names::CELL_HANDOFFS),
             thread_stalls: one(&names::THREAD_STALLS),
             alarms: alarms::AlarmMetrics::new(meter),
+            outbound: outbound::OutboundMetrics::new(meter),
             r2: r2::R2Metrics::new(meter),
             paged: paged::PagedMetrics::new(meter),
             restores: Counters2::new(meter, &names::RESTORES),

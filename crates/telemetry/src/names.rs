@@ -179,6 +179,10 @@ metrics! {
         "Writes of the alarm index: wake entries put, retired records written, obsolete entries deleted.";
     SCHEDULED_RUNS: Kind::Counter, "holdfast.cellnode.scheduled.runs.count", "{run}", ["outcome"],
         "Runs of `scheduled` handlers that have ended: ok, failed (it threw, or took 15 minutes), given_up (it began three times and never ended).";
+    OUTBOUND_CONNECTIONS: Kind::UpDown, "holdfast.outbound.connections.count", "{connection}", [],
+        "TCP connections that the application's `connect()` holds open.";
+    OUTBOUND_CONNECTIONS_OPENED: Kind::Counter, "holdfast.outbound.connections.opened.count", "{connection}", ["outcome"],
+        "TCP connections that the application asked for: ok, refused (it may not be made), failed.";
     R2_OPERATIONS: Kind::Counter, "holdfast.app_buckets.operations.count", "{operation}", ["operation", "outcome"],
         "Operations on R2 buckets of the application, by method and outcome: ok, failed.";
     R2_BYTES: Kind::Counter, "holdfast.app_buckets.objects.bytes", "By", ["direction"],

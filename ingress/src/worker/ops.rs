@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt as _;
-use holdfast_js::{IncomingBodyId, JsError, OutgoingRequest};
+use holdfast_js::{IncomingBodyId, JsError, OutgoingConnection, OutgoingRequest};
 use holdfast_outbound::{FetchFrom, ObjectTarget, Outbound, incoming_response, outgoing_request};
 use holdfast_rpc::{Body, ObjectCall, whole_body};
 use http::{Method, Request};
@@ -107,6 +107,12 @@ pub(super) async fn query_database(
 pub(super) async fn ask_bucket(outbound: Outbound, bucket: String, request: Bytes, body: Body) -> Outcome {
     let reply = outbound.ask_bucket(&bucket, &request, body).await;
     reply.map(|reply| Outcome::Object(reply.head, reply.body)).into()
+}
+
+/// A TCP connection. `said` is what is written to it.
+pub(super) async fn connect(outbound: Outbound, connection: OutgoingConnection, said: Body) -> Outcome {
+    let connected = outbound.open_connection(connection, said).await;
+    connected.map(|connected| Outcome::Object(connected.key, connected.heard)).into()
 }
 
 /// The next chunk of a body.

@@ -32,6 +32,8 @@ pub struct ProcessSpec {
     pub dir: PathBuf,
     /// Shell commands that run before it, as root of mount and user namespaces of its own.
     pub prepare: Option<String>,
+    /// A file of the certificate authorities that it trusts, in place of the machine's.
+    pub authorities: Option<PathBuf>,
     /// Of which release.
     pub release: Release,
     life: u32,
@@ -47,6 +49,7 @@ impl ProcessSpec {
             args: Vec::new(),
             dir: dir.into(),
             prepare: None,
+            authorities: None,
             release: Release::This,
             life: 0,
         }
@@ -79,6 +82,7 @@ impl Process {
         let mut command = command(&spec)?;
         command.args(&spec.args).arg("--ready-file").arg(&ready_file);
         set_environment(&mut command);
+        command.envs(spec.authorities.iter().map(|file| ("SSL_CERT_FILE", file)));
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).process_group(warden.group());
         let child = command.spawn().with_context(|| format!("starting `{}`", spec.program))?;
         Ok(Self { spec, child, ready_file, log })

@@ -34,6 +34,7 @@ mod start;
 mod store_faults;
 mod support;
 mod takeover;
+mod tcp;
 mod tier;
 mod traffic;
 mod versions;

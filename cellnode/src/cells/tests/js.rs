@@ -85,7 +85,9 @@ fn outbound(buckets: &Buckets, identity: &ProcessIdentity) -> Outbound {
     let client = CellClient::new(identity.clone());
     let router = Router::with_lease_bucket(records, leases, client, RouterOptions::default());
     let r2 = Some(R2::new(Arc::clone(&buckets.bulk)));
-    Outbound::new(router, OutboundOptions { r2, ..OutboundOptions::default() }).unwrap()
+    // Servers of tests are on loopback.
+    let allow = vec!["127.0.0.1".parse().unwrap()];
+    Outbound::new(router, OutboundOptions { r2, allow, ..OutboundOptions::default() }).unwrap()
 }
 
 impl Js {

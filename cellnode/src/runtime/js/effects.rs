@@ -1,14 +1,16 @@
 //! What an isolate asks for, as the cell's actor takes it to the gate.
 
-use holdfast_js::{Effect as JsEffect, JsError, LogLevel, Op, OpId as JsOp, OutgoingCall, TurnEnd};
+use holdfast_js::{
+    Effect as JsEffect, JsError, LogLevel, Op, OpId as JsOp, OutgoingBody, OutgoingCall, TurnEnd,
+};
 use holdfast_outbound::{FetchFrom, ObjectTarget, object_call, outgoing_request};
 use holdfast_telemetry::metrics;
 
 use super::convert::{event_of, failed, response_answer, returned};
 use super::object::JsObject;
 use crate::runtime::{
-    AlarmEnd, BucketRequest, DatabaseRequest, Effect, ObjectRequest, OpId, Operation, Piece, ServerRequest,
-    Turn,
+    AlarmEnd, BucketRequest, ConnectRequest, DatabaseRequest, Effect, ObjectRequest, OpId, Operation, Piece,
+    ServerRequest, Turn,
 };
 
 impl JsObject {
@@ -150,6 +152,11 @@ impl JsObject {
                 let body = live.bodies.request(body);
                 Ok(Operation::AskBucket(Box::new(BucketRequest { outbound, bucket, request, body })))
             }
+            Op::Connect(mut connection) => {
+                let body = std::mem::replace(&mut connection.body, OutgoingBody::None);
+                let said = live.bodies.request(body);
+                Ok(Operation::Connect(Box::new(ConnectRequest { outbound, connection, said })))
+            }
             Op::CallObject { class, id, name, order, call } => {
                 let target = ObjectTarget { class, id, name };
                 let object = object_call(&call, order);
@@ -163,7 +170,7 @@ impl JsObject {
                         head.map(|()| body)
                     }
                     OutgoingCall::Rpc { method: _, args } => {
-                        http::Request::new(live.bodies.request(holdfast_js::OutgoingBody::Whole(args)))
+                        http::Request::new(live.bodies.request(OutgoingBody::Whole(args)))
                     }
                     OutgoingCall::Session { socket, first: _ } => {
                         http::Request::new(self.sockets.opening(op, socket))

@@ -68,6 +68,7 @@ export default function (native, internals) {
     if (native.className === undefined) {
       internals.leaveBodiesOf?.(event);
       internals.leaveSocketsOf?.(event);
+      internals.leaveConnectionsOf?.(event);
     }
     native.done(event.number);
     if (native.className === undefined) {

@@ -49,6 +49,8 @@ pub(crate) struct Host {
     sockets: RefCell<BTreeSet<SocketId>>,
     /// Sockets numbered so far, in a Worker.
     sockets_made: Cell<u64>,
+    /// TCP connections that are open or opening.
+    connections: Cell<usize>,
     /// The event that runs, if one does.
     event: Cell<Option<EventId>>,
     broken: RefCell<Option<BrokenCause>>,
@@ -85,6 +87,7 @@ impl Host {
             events: RefCell::default(),
             sockets: RefCell::default(),
             sockets_made: Cell::default(),
+            connections: Cell::default(),
             event: Cell::default(),
             broken: RefCell::default(),
             rejections: Cell::default(),
@@ -188,6 +191,17 @@ impl Host {
     /// Whether no socket of `accept()` is open.
     pub(crate) fn has_no_socket(&self) -> bool {
         self.sockets.borrow().is_empty()
+    }
+
+    /// TCP connections that are open or opening.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.get()
+    }
+
+    /// A TCP connection begins, or is over.
+    pub(crate) fn connection_is_open(&self, is_open: bool) {
+        let open = self.connections.get();
+        self.connections.set(if is_open { open + 1 } else { open.saturating_sub(1) });
     }
 
     /// A promise was rejected that nothing waits for.

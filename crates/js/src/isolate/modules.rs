@@ -1,5 +1,5 @@
 //! The modules of an application: compiled once per process, declared in each isolate from bytecode. Import specifiers
-//! are names of modules byte for byte, or relative to the importing one, or `cloudflare:workers`, or of Node (`node:…`).
+//! are names of modules byte for byte, or relative to the importing one, or `cloudflare:…`, or of Node (`node:…`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,6 +31,8 @@ const WORKERS_EXPORTS: [&str; 9] = [
     "env",
     "waitUntil",
 ];
+/// The module of outgoing TCP.
+const CLOUDFLARE_SOCKETS: &str = "cloudflare:sockets";
 /// Memory of the compiler: a bound on what an application may make it use, not a budget.
 const COMPILER_BYTES_MAX: usize = 1 << 30;
 
@@ -115,7 +117,7 @@ impl Resolver for Modules {
         name: &str,
         _attributes: Option<ImportAttributes<'js>>,
     ) -> Result<String> {
-        if name == CLOUDFLARE_WORKERS || self.0.source(name).is_some() {
+        if matches!(name, CLOUDFLARE_WORKERS | CLOUDFLARE_SOCKETS) || self.0.source(name).is_some() {
             return Ok(name.to_owned());
         }
         if node::may_import(&self.0, name, base) {
@@ -167,6 +169,9 @@ impl Loader for Modules {
     ) -> Result<Module<'js, Declared>> {
         if name == CLOUDFLARE_WORKERS {
             return Module::declare_def::<Workers, _>(ctx.clone(), name);
+        }
+        if name == CLOUDFLARE_SOCKETS {
+            return Module::declare_def::<Sockets, _>(ctx.clone(), name);
         }
         if let Some(declared) = node::declare(ctx, name) {
             return declared;
@@ -220,6 +225,22 @@ impl ModuleDef for Workers {
         for name in WORKERS_EXPORTS {
             exports.export(name, workers.get::<_, Value<'js>>(name)?)?;
         }
+        Ok(())
+    }
+}
+
+/// `cloudflare:sockets`, whose part of the prelude is loaded with it.
+struct Sockets;
+
+impl ModuleDef for Sockets {
+    fn declare(declarations: &Declarations<'_>) -> Result<()> {
+        declarations.declare("connect")?;
+        Ok(())
+    }
+
+    fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
+        prelude::load(ctx, "tcp")?;
+        exports.export("connect", prelude::internals(ctx).get::<_, Value<'js>>("connect")?)?;
         Ok(())
     }
 }

@@ -77,7 +77,8 @@ fn set_event(ctx: Ctx<'_>, event: u64) {
     host(&ctx).set_event((event != 0).then(|| EventId::new(event)));
 }
 
-fn read_body(ctx: Ctx<'_>, body: u64) -> Result<u64> {
+/// Starts to read the next chunk of a body; answers the number of the operation.
+pub(crate) fn read_body(ctx: Ctx<'_>, body: u64) -> Result<u64> {
     start(&ctx, Op::ReadBody { body: IncomingBodyId::new(body) })
 }
 

@@ -6,16 +6,16 @@ export default function (native, internals) {
 
   /**
    * Sends what `internals.takeBody` took: answers null, a string or bytes as they are, and the number of a stream for
-   * { read, cancel }, whose chunks follow one by one. `ended` is told when the last chunk has left, or with the error.
+   * { read, cancel }, whose chunks follow one by one. `ended` is told when the last chunk has left, or with the error. `owner` is the event
+   * that the body ends with.
    */
-  internals.sendBody = (content, ended = () => {}) => {
+  internals.sendBody = (content, ended = () => {}, owner = internals.scope().event) => {
     if (content === null || typeof content === 'string' || content instanceof Uint8Array) {
       ended();
       return typeof content === 'string' ? content.toWellFormed() : content;
     }
     bodies += 1;
-    const { event } = internals.scope();
-    const body = { number: bodies, event, content, op: undefined, left: undefined };
+    const body = { number: bodies, event: owner, content, op: undefined, left: undefined };
     leaving.add(body);
     void pump(body, ended);
     return body.number;

@@ -51,6 +51,8 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.alarms_retrying_changed(1);
     metrics.alarm_index_write("put", true);
     metrics.scheduled_run("ok");
+    drop(metrics.outbound_connection());
+    metrics.outbound_connection_opened("ok");
     metrics.r2_operation("put", true);
     metrics.r2_bytes("in", 10);
     metrics.restore(RestoreSource::Local, Outcome::Failed, 7, 3);

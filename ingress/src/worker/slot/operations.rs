@@ -78,6 +78,7 @@ impl Slot {
             | Op::CallObject { .. }
             | Op::QueryDatabase { .. }
             | Op::AskBucket { .. }
+            | Op::Connect(_)
             | Op::WriteBody { .. } => None,
         };
         let outbound = self.thread.context.outbound.clone();
@@ -125,6 +126,10 @@ impl Slot {
             Op::AskBucket { bucket, request, body } => {
                 let body = self.send_upload(body);
                 Some(self.spawn(op, span, ops::ask_bucket(outbound, bucket, request, body)))
+            }
+            Op::Connect(mut connection) => {
+                let said = self.send_upload(std::mem::replace(&mut connection.body, OutgoingBody::None));
+                Some(self.spawn(op, span, ops::connect(outbound, connection, said)))
             }
             Op::ReadBody { body: id } => {
                 match self.incoming.remove(&id).map(|upload| ops::read_now(id, upload.body)) {

@@ -19,7 +19,8 @@
 //   readAll(stream, limit): Promise<Uint8Array>; more than `limit` bytes reject with a TypeError
 //   tee(stream): [stream, stream], where byte streams are copied for the second branch
 //   cancel(stream, reason): as the method, whether it is locked or not
-// and after `internals.load("writable-streams")`, as `internals.pipes`: isWritableStream(value), WritableStream.
+// and after `internals.load("writable-streams")`, as `internals.pipes`: isWritableStream(value), WritableStream,
+// writableState(stream), writableClose(state), writableAbort(state, reason).
 
 const KEY = Symbol("internal construction");
 const { apply } = Reflect;

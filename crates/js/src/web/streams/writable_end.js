@@ -25,6 +25,6 @@ export default function (native, shared) {
       return false;
     }
   };
-  internals.pipes = { isWritableStream, pipe, TransformState, writableState, WritableStream };
+  internals.pipes = { isWritableStream, pipe, TransformState, writableAbort, writableClose, writableState, WritableStream };
   return publicClasses;
 }
