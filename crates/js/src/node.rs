@@ -45,7 +45,7 @@ impl NodeModule {
     }
 }
 
-static MODULES: [NodeModule; 20] = [
+static MODULES: [NodeModule; 26] = [
     NodeModule::new("node:async_hooks", include_str!("node/async_hooks.js")),
     NodeModule::new("node:assert", include_str!("node/assert.js")),
     NodeModule::new(
@@ -69,6 +69,10 @@ static MODULES: [NodeModule; 20] = [
     ),
     NodeModule::new("node:process", include_str!("node/process.js")),
     NodeModule::new("node:querystring", include_str!("node/querystring.js")),
+    NodeModule::new("node:stream", include_str!("node/stream.js")),
+    NodeModule::new("node:stream/consumers", include_str!("node/stream/consumers.js")),
+    NodeModule::new("node:stream/promises", include_str!("node/stream/promises.js")),
+    NodeModule::new("node:stream/web", include_str!("node/stream/web.js")),
     NodeModule::new("node:string_decoder", include_str!("node/string_decoder.js")),
     NodeModule::new("node:timers", include_str!("node/timers.js")),
     NodeModule::new("node:timers/promises", include_str!("node/timers/promises.js")),
@@ -77,6 +81,9 @@ static MODULES: [NodeModule; 20] = [
     NodeModule::new("node:util/types", include_str!("node/util/types.js")),
     NodeModule::new("node:internal/deep_equal", include_str!("node/internal/deep_equal.js")),
     NodeModule::new("node:internal/inspect", include_str!("node/internal/inspect.js")),
+    // Of npm: see scripts/vendor-streams.mjs.
+    NodeModule::new("node:internal/readable_stream", include_str!("node/stream/readable_stream.js")),
+    NodeModule::new("node:internal/web_streams", include_str!("node/internal/web_streams.js")),
     NodeModule::new("node:internal/base", include_str!("node/internal/base.js")),
 ];
 

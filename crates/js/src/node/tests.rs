@@ -293,3 +293,32 @@ fn keys_are_derived_from_secrets_as_they_were_given_and_of_long_salts_not_many()
         r#"[true,true,"derived","RangeError: Pbkdf2 failed: more than 500000 iterations times blocks of output."]"#
     );
 }
+
+#[test]
+fn streams_flow_are_piped_and_are_those_of_the_web() {
+    let answered = answer(
+        "import Stream, { Duplex, Readable, Transform, Writable, duplexPair } from 'node:stream';
+         import { pipeline } from 'node:stream/promises';
+         import { text, json } from 'node:stream/consumers';
+         import { ReadableStream as OfWeb } from 'node:stream/web';
+         const run = async () => {
+           const seen = [];
+           const upper = new Transform({ transform(chunk, _, done) { done(null, `${chunk}`.toUpperCase()); } });
+           const sink = new Writable({ write(chunk, _, done) { seen.push(`${chunk}`); done(); } });
+           await pipeline(Readable.from(['a', 'b']), upper, sink);
+           const broken = new Transform({ transform(chunk, _, done) { done(new RangeError('no')); } });
+           const source = Readable.from(['a']);
+           const error = await pipeline(source, broken).then(() => 'ok', error => `${error} ${source.destroyed}`);
+           const web = await new Response(Readable.toWeb(Readable.from([Buffer.from('web')], { objectMode: false }))).text();
+           const node = await text(Readable.fromWeb(new Response('node').body));
+           const [near, far] = duplexPair();
+           near.end('{\"a\":1}');
+           const both = Duplex.fromWeb(new TransformStream());
+           both.end('both');
+           return [seen, error, web, node, await json(far), await text(both), OfWeb === ReadableStream, Stream.Stream === Stream, sink.writableFinished];
+         };
+         globalThis.answer = run();",
+    );
+    let wanted = r#"[["A","B"],"RangeError: no true","web","node",{"a":1},"both",true,true,true]"#;
+    assert_eq!(answered, wanted);
+}
