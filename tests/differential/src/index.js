@@ -19,6 +19,7 @@ import * as node_buffer from './node_buffer.js';
 import * as node_crypto from './node_crypto.js';
 import * as node_hooks from './node_hooks.js';
 import * as node_small from './node_small.js';
+import * as node_stream from './node_stream.js';
 import * as node_url from './node_url.js';
 import * as node_util from './node_util.js';
 import * as objects from './objects.js';
@@ -28,6 +29,7 @@ import * as rpc from './rpc.js';
 import * as sockets from './sockets.js';
 import * as sql from './sql.js';
 import * as streams from './streams.js';
+import * as tcp from './tcp.js';
 import * as url from './url.js';
 import * as wasm from './wasm.js';
 import * as worker from './worker.js';
@@ -40,10 +42,10 @@ export { Remote } from './remote.js';
 export { Room } from './room.js';
 
 const everywhere = { clone, compression, crypto, encoding, events, forms, headers, http, order, sockets, streams, url, wasm };
-const node = { node_assert, node_buffer, node_crypto, node_small, node_url, node_util };
+const node = { node_assert, node_buffer, node_crypto, node_small, node_stream, node_url, node_util };
 const places = {
-  worker: { ...everywhere, ...node, d1, node_hooks, objects, outside, rpc, worker },
-  object: { alarms, d1, hibernation, kv, node_hooks, objects, order, outside, rpc, sql },
+  worker: { ...everywhere, ...node, d1, node_hooks, objects, outside, rpc, tcp, worker },
+  object: { alarms, d1, hibernation, kv, node_hooks, objects, order, outside, rpc, sql, tcp },
 };
 
 async function run(place, request, more) {
