@@ -28,7 +28,8 @@ export default function (native, internals) {
         made = undefined;
         return;
       }
-      const { endings, type } = toDictionary(options, 'new Blob');
+      const { endings: given, type } = toDictionary(options, 'new Blob');
+      const endings = given === undefined ? given : `${given}`;
       if (endings !== undefined && endings !== 'transparent' && endings !== 'native') {
         throw new TypeError(`Failed to construct 'Blob': the value '${endings}' is not a valid enum value of type EndingType.`);
       }
@@ -237,7 +238,7 @@ export default function (native, internals) {
     const entries = entriesOf(form);
     if (essence === 'application/x-www-form-urlencoded') {
       internals.load('url');
-      for (const pair of internals.urlPairs(utf8Decode(bytes))) entries.push(pair);
+      for (const pair of internals.urlPairs(utf8Decode(bytes, true))) entries.push(pair);
       return form;
     }
     if (essence !== 'multipart/form-data') {
@@ -253,7 +254,7 @@ export default function (native, internals) {
       const [name, filename, partType] = texts.slice(index * 3, index * 3 + 3);
       const content = bytes.subarray(offsets[index * 2], offsets[index * 2 + 1]);
       const isFile = filename !== null && filename !== undefined;
-      entries.push([name, isFile ? fileWith(content, normalizeType(partType), filename, undefined) : utf8Decode(content)]);
+      entries.push([name, isFile ? fileWith(content, normalizeType(partType), filename, undefined) : utf8Decode(content, true)]);
     }
     return form;
   };

@@ -4,7 +4,7 @@ export default function (native, internals) {
   const EMPTY = new Uint8Array(0);
 
   internals.utf8Encode = (text) => native.encode(`${text}`.toWellFormed());
-  internals.utf8Decode = (bytes) => native.decode('utf-8', false, false, bytes);
+  internals.utf8Decode = (bytes, keepsMark = false) => native.decode('utf-8', false, keepsMark, bytes);
 
   class TextEncoder {
     #isEncoder = true;

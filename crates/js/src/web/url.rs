@@ -90,7 +90,14 @@ fn set(href: String, name: String, value: String) -> Option<rquickjs::convert::L
 }
 
 fn origin(href: String) -> Option<String> {
-    Url::parse(&href).ok().map(|url| quirks::origin(&url))
+    let url = Url::parse(&href).ok()?;
+    if url.scheme() != "blob" {
+        return Some(quirks::origin(&url));
+    }
+    // That of the URL in its path, where that is one of these (URL Standard, 4.7).
+    let inner =
+        Url::parse(url.path()).ok().filter(|inner| ["http", "https", "file"].contains(&inner.scheme()));
+    Some(inner.map_or_else(|| "null".to_owned(), |inner| quirks::origin(&inner)))
 }
 
 /// Names and values in turn.

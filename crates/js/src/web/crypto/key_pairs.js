@@ -260,7 +260,7 @@ function makeAlgorithms() {
   const ecdh = curveAlgorithm(nistCodec(() => undefined), [], ["deriveKey", "deriveBits"], {
     deriveBits: agreement((key, other) => native.ecdh(key.algorithm.namedCurve, key.data, other.data)),
   });
-  const ed25519 = curveAlgorithm(octetCodec(() => undefined), ["verify"], ["sign"], {
+  const ed25519 = curveAlgorithm(octetCodec(() => ["EdDSA", "Ed25519"]), ["verify"], ["sign"], {
     sign(parameters, key, data) {
       needType(key, "private");
       return accepted(native.ed25519Sign(key.data, data), failed("Signing")).buffer;

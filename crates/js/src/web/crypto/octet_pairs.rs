@@ -2,6 +2,7 @@
 //! 8410). Keys are 32 bytes: a seed or a clamped scalar, and a point.
 
 use curve25519_dalek::MontgomeryPoint;
+use curve25519_dalek::edwards::CompressedEdwardsY;
 use pkcs8::PrivateKeyInfo;
 use pkcs8::spki::der::asn1::{AnyRef, BitStringRef, OctetStringRef};
 use pkcs8::spki::der::{Decode, Encode};
@@ -85,8 +86,16 @@ fn ed25519_sign(private: Input, data: Input) -> Answer {
     answer(Some(pair.sign(&data).as_ref().to_vec()))
 }
 
+/// A key or a point of the signature of small order is refused (Web Crypto, 22.4): it fits many messages.
 fn ed25519_verify(public: Input, data: Input, signature: Input) -> bool {
-    UnparsedPublicKey::new(&ED25519, &*public).verify(&data, &signature).is_ok()
+    let is_sound = |bytes: &[u8]| {
+        let point = CompressedEdwardsY::from_slice(bytes).ok().and_then(|point| point.decompress());
+        point.is_some_and(|point| !point.is_small_order())
+    };
+    let Some(commitment) = signature.get(..KEY_BYTES) else { return false };
+    is_sound(&public)
+        && is_sound(commitment)
+        && UnparsedPublicKey::new(&ED25519, &*public).verify(&data, &signature).is_ok()
 }
 
 /// `None` for a point of small order, whose secret is the same for every key (RFC 7748, 6.1).

@@ -246,10 +246,12 @@ const FORMATS = ["deflate", "deflate-raw", "gzip"];
 function codecTransform(codec) {
   const make = (state) => {
     const drain = async () => {
-      for (let output; (output = codec.next()) !== undefined; ) {
-        if (state.readable.state !== "readable") return;
+      let output = codec.next();
+      while (output !== undefined && state.readable.state === "readable") {
         state.enqueue(new Bytes(output));
-        await state.roomPromise;
+        output = codec.next();
+        // Only what is left waits for room: the write that brought the last of it is done.
+        if (output !== undefined) await state.roomPromise;
       }
     };
     return {
