@@ -16,6 +16,8 @@ mod storage;
 mod testing;
 mod wasm;
 mod web;
+#[cfg(test)]
+mod wpt;
 
 pub use application::{Application, ApplicationError, AssetAnswer, AssetServer, Binding, SourceKind};
 pub use effect::{

@@ -171,7 +171,8 @@ fn document(paths: &[String], theirs: &BTreeMap<String, String>, known: &BTreeMa
     }
     let mut text = String::from(
         "# Compatibility\n\nMade by the test `process::differential` (`HOLDFAST_BLESS=1` writes it). Programs of \
-         `tests/differential` run\non workerd and on Holdfast from the same bytes.\n\n| programs | all | same answer \
+         `tests/differential` run\non workerd and on Holdfast from the same bytes. What passes of the Web-platform-tests is in \
+         [web-platform.md](web-platform.md).\n\n| programs | all | same answer \
          |\n|---|---|---|\n",
     );
     let (mut total, mut same_total) = (0, 0);
