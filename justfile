@@ -54,3 +54,7 @@ versions *ARGS:
 # Figures, each with its floor of the same run.
 bench WHAT="reads" *ARGS:
     cargo run --release -p holdfast -- bench {{WHAT}} {{ARGS}}
+
+# Durable Objects beside workerd; `just bench-objects --short` only checks that it works.
+bench-objects *ARGS:
+    scripts/bench-objects {{ARGS}}

@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod etcd_load;
 pub mod fault_proxy;
 pub mod ledger;
+pub mod object_load;
 pub mod raw_store;
 pub mod rng;
 pub mod sigv4;
