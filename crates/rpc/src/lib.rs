@@ -32,6 +32,7 @@ pub use client::{
     AppendReceiver, AppendSender, AppendStreamOver, CellClient, FollowerCallError, FollowerClient,
     FollowerLink, FollowerPeer, ForwardError, NodeCallError, Peer,
 };
+pub use holdfast_core::lineage::PastTarget;
 pub use host::{CellHost, CellPage, CellSummary, MoveCall, NodeDescription, RestoredCell};
 pub use identity::{Caller, ProcessIdentity, Role};
 pub use server::{ServeError, deliver, serve, serve_follower};

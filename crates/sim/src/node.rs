@@ -29,7 +29,7 @@ use holdfast_types::{AlarmId, Incarnation, Millis, NodeName, Position, SessionId
 
 pub(crate) use leaving::Closing;
 pub(crate) use log::LogShell;
-pub(crate) use plan::{EpochPlan, Listed};
+pub(crate) use plan::EpochPlan;
 pub(crate) use recovering::{Asking, Recovering, RecoveryStep};
 pub(crate) use residency::Residency;
 pub(crate) use settle::Settle;

@@ -122,7 +122,7 @@ impl CellHost for Host {
     async fn restore_cell(
         &self,
         cell: &CellName,
-        _target: holdfast_core::lineage::PastTarget,
+        _target: holdfast_rpc::PastTarget,
     ) -> Result<holdfast_rpc::RestoredCell, CallError> {
         unreachable!("nobody restores `{cell}` here")
     }

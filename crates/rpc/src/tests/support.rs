@@ -71,7 +71,7 @@ impl CellHost for Scripted {
     async fn restore_cell(
         &self,
         cell: &CellName,
-        _target: holdfast_core::lineage::PastTarget,
+        _target: crate::PastTarget,
     ) -> Result<crate::RestoredCell, CallError> {
         unreachable!("nobody restores `{cell}` here")
     }

@@ -24,13 +24,11 @@ const HISTORY: History<'_> = &[
     (5, Some((2, 4)), &[(5, 500), (8, 800)]),
 ];
 
-/// What a walk does with a history of which nothing is missing but the files named: what it found, what it planned, and how
-/// many times it read.
-fn walk(
-    history: History<'_>,
-    target: PastTarget,
-    missing: &[(u64, u64)],
-) -> (Result<Position, PastError>, Vec<(u64, u64, u64)>, usize) {
+/// What a walk found, what it planned, and how many times it read.
+type Walked = (Result<Position, PastError>, Vec<(u64, u64, u64)>, usize);
+
+/// What a walk does with a history of which nothing is missing but the files named.
+fn walk(history: History<'_>, target: PastTarget, missing: &[(u64, u64)]) -> Walked {
     let of = |epoch: Epoch| history.iter().find(|(number, ..)| *number == epoch.get());
     let (mut past, mut effect) = Past::start(epoch(7), Epoch::ZERO, target);
     let (mut planned, mut times, mut listed) = (Vec::new(), 0, epoch(0));
