@@ -367,8 +367,8 @@ impl Waker {
         self.rest(cell, at);
     }
 
-    /// Cells whose last owner is gone are looked at as soon as their alarms need it; so are, at once, those that nobody could be asked about, since whoever did
-    /// not answer may be the one that is gone.
+    /// Cells whose last owner is gone are looked at as soon as their alarms need it; at once those that nobody could be asked
+    /// about, since whoever did not answer may be the one that is gone.
     fn sessions_read(&mut self, live: BTreeSet<SessionId>, now: Now) {
         let somebody_left = self.live.difference(&live).next().is_some();
         self.live = live;
