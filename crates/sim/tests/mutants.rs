@@ -168,4 +168,5 @@ mutants! {
     a_cell_that_a_waker_does_not_come_back_to_is_found: WakerForgetsFailure,
     a_forced_purge_beside_an_owner_that_was_not_asked_is_found: ForceUnasked,
     a_forced_purge_at_an_epoch_that_somebody_has_is_found: ForceNextEpoch,
+    a_past_that_nobody_continued_is_found: PastWithoutBases,
 }
