@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use holdfast_types::{AlarmSeq, AlarmTime, Epoch, Millis, Txid};
+use rusqlite::Connection;
 
 use super::capturing::assert_mirrored;
 use super::{Cell, Mirror, cell, cell_with, integrity};
@@ -62,10 +63,10 @@ fn a_past_that_does_not_fit_leaves_everything_as_it_was() {
     let (mut cell, mut mirror, past) =
         with_past(cell_with(|options| options.db_bytes_max = Some(60 * 4096)), 200);
     cell.run("DELETE FROM t WHERE n > 10; VACUUM").unwrap();
-    cell.run("PRAGMA page_count").unwrap();
     mirror.follow(&mut cell.engine);
     // The bound is lower now than when the past was the present.
-    cell.engine.connection().query_row("PRAGMA max_page_count=20", [], |_| Ok(())).unwrap();
+    let bound = |connection: &Connection| connection.query_row("PRAGMA max_page_count=20", [], |_| Ok(()));
+    cell.engine.system(bound).unwrap();
     let error = cell.engine.replace(&past).unwrap_err();
     assert!(
         matches!(&error, ReplaceError::Sqlite(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)),
@@ -87,7 +88,7 @@ fn nothing_is_replaced_in_an_open_transaction_or_by_what_is_no_database() {
     assert!(matches!(cell.engine.replace(&past), Err(ReplaceError::Sqlite(_))));
     assert_eq!((rows(&cell), cell.engine.fault()), (6, None));
     let other = cell.dir.path().join("other.db");
-    let connection = rusqlite::Connection::open(&other).unwrap();
+    let connection = Connection::open(&other).unwrap();
     connection.execute_batch("PRAGMA page_size=8192; CREATE TABLE t(n)").unwrap();
     drop(connection);
     let refused = cell.engine.replace(&other);
