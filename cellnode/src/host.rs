@@ -28,7 +28,7 @@ use crate::handoff::{adopt, move_cells};
 use crate::node::Node;
 use crate::past::restore_cell;
 use crate::recovery::recover_dead;
-use crate::release::{release, release_unresident};
+use crate::release::{cover, release, release_unresident};
 use crate::runtime::{EventCall, ReplyBody, RequestBody};
 use crate::wake::wake;
 
@@ -102,6 +102,16 @@ impl Host {
         }
         let EventReply { response, thrown, position } = Caller::of(&resident, handle).wait(patience).await?;
         Ok(CellReply { response: response.map(body_of), thrown, position })
+    }
+
+    /// Refuses to open a cell, which may mean to claim it, for somebody who must not make it.
+    async fn may_open(&self, cell: &CellName) -> Result<(), CallError> {
+        self.node.classes.check(cell)?;
+        if self.node.is_draining() {
+            return Err(CallError::Draining);
+        }
+        self.node.check_authority()?;
+        self.must_exist(cell).await
     }
 
     /// Refuses a call that must not make its cell, where there is none. What else may be wrong with the cell is told by
@@ -323,22 +333,11 @@ impl CellHost for Host {
         // Those on their way out are covered by whoever gives them up; waiting for that is waiting for the same.
         let gated = self.node.cells.gated().into_iter().find(|resident| resident.cell == *cell);
         let Some(resident) = gated else { return Ok(()) };
-        match tokio::time::timeout(self.node.config.proof_timeout, resident.covered()).await {
-            Ok(true) => Ok(()),
-            Ok(false) | Err(_) => {
-                let reason = format!("the bucket did not take the writes of cell `{cell}` in time");
-                Err(CallError::Unavailable { reason })
-            }
-        }
+        cover(&self.node, &resident).await
     }
 
     async fn restore_cell(&self, cell: &CellName, target: PastTarget) -> Result<RestoredCell, CallError> {
-        self.node.classes.check(cell)?;
-        if self.node.is_draining() {
-            return Err(CallError::Draining);
-        }
-        self.node.check_authority()?;
-        self.must_exist(cell).await?;
+        self.may_open(cell).await?;
         // In a task of its own: a caller that goes away must not leave it half done.
         let (node, cell) = (Arc::clone(&self.node), cell.clone());
         let restored = tokio::spawn(async move { restore_cell(&node, &cell, target).await });
@@ -355,12 +354,7 @@ impl CellHost for Host {
     }
 
     async fn adopt_cell(&self, cell: &CellName, is_asleep: bool) -> Result<Epoch, CallError> {
-        self.node.classes.check(cell)?;
-        if self.node.is_draining() {
-            return Err(CallError::Draining);
-        }
-        self.node.check_authority()?;
-        self.must_exist(cell).await?;
+        self.may_open(cell).await?;
         let (node, cell) = (Arc::clone(&self.node), cell.clone());
         let adopted = tokio::spawn(async move { adopt(&node, &cell, is_asleep).await });
         adopted.await.unwrap_or_else(|panic| {

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::backoff::Backoff;
 use crate::cells::{Cells, Resident};
 use crate::node::Node;
-use crate::release::fall_asleep;
+use crate::release::{cover, fall_asleep};
 use crate::restore::{RestoreError, RestoreJob, apply_chain, find_past};
 use crate::retire::HistoryHold;
 
@@ -124,10 +124,7 @@ async fn read(
     target: PastTarget,
 ) -> Result<(TempPath, Position), CallError> {
     let cell = &resident.cell;
-    if !matches!(tokio::time::timeout(node.config.proof_timeout, resident.covered()).await, Ok(true)) {
-        let reason = format!("the bucket did not take the writes of cell `{cell}` in time");
-        return Err(CallError::Unavailable { reason });
-    }
+    cover(node, resident).await?;
     let _permit = node.restores.acquire().await.expect("the semaphore is never closed");
     let _hold = HistoryHold::of(resident);
     let local = |error: std::io::Error| CallError::Unavailable {

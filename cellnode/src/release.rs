@@ -44,6 +44,20 @@ pub(crate) enum Ending {
     Asleep,
 }
 
+/// Resolves once the bucket holds everything that a cell has acknowledged.
+///
+/// # Errors
+/// [`CallError::Unavailable`] when the bucket did not take it in time.
+pub(crate) async fn cover(node: &Node, resident: &Arc<Resident>) -> Result<(), CallError> {
+    match tokio::time::timeout(node.config.proof_timeout, resident.covered()).await {
+        Ok(true) => Ok(()),
+        Ok(false) | Err(_) => {
+            let reason = format!("the bucket did not take the writes of cell `{}` in time", resident.cell);
+            Err(CallError::Unavailable { reason })
+        }
+    }
+}
+
 /// Gives one resident cell up.
 ///
 /// # Errors
