@@ -32,6 +32,9 @@ const ALLOWED_ERRORS: &[&str] = &[
     // Whoever ended before it was ready is counted, and started again; the store may have been away.
     "cannot start: ",
 ];
+/// How long superseded history stays: so short that deletions meet takeovers and restores in every run.
+const HISTORY_RETENTION: &str = "1s";
+const RETIRED_METRIC: &str = "holdfast_cellnode_retired_objects_count_total";
 /// What a node logs when followers begin to prove its writes.
 const ENSEMBLE_LINE: &str = "an ensemble is active";
 
@@ -89,6 +92,8 @@ pub struct ChaosReport {
     pub self_fences: u64,
     /// How often an ensemble of followers began to prove a node's writes.
     pub ensembles: usize,
+    /// Objects of superseded history that the nodes which lived at the end had deleted.
+    pub retired_objects: u64,
     /// Reasons of refused and unknown outcomes, cut short, with counts.
     pub reasons: BTreeMap<String, u64>,
     /// How many promises were broken.
@@ -112,6 +117,7 @@ pub async fn run(options: &ChaosOptions) -> Result<ChaosReport> {
         wakers: 1,
         lease_ttl: options.lease_ttl,
         seed: options.seed,
+        node_args: ["--history-retention", HISTORY_RETENTION].map(Into::into).to_vec(),
         ..ClusterOptions::default()
     })
     .await?;
@@ -158,6 +164,7 @@ async fn run_in(cluster: &mut Cluster, options: &ChaosOptions) -> Result<ChaosRe
     let longest_gap = load.stop().await?;
     drop(ledger);
     writer.close()?;
+    let retired_objects = retired(cluster, options).await;
 
     let contents = read_by_witness(cluster, options).await?;
     let entries = ledger::read(&path)?;
@@ -184,11 +191,22 @@ async fn run_in(cluster: &mut Cluster, options: &ChaosOptions) -> Result<ChaosRe
         ensembles: (1..=options.nodes)
             .map(|number| cluster.log(&format!("n{number}")).matches(ENSEMBLE_LINE).count())
             .sum(),
+        retired_objects,
         reasons: reasons(&entries),
         violation_count: count(&tally.violation_count),
         violations: tally.violations(),
         kept: None,
     })
+}
+
+/// A node that is just dead or cut off has deleted nothing that can be told.
+async fn retired(cluster: &Cluster, options: &ChaosOptions) -> u64 {
+    let mut objects = 0;
+    for number in 1..=options.nodes {
+        let told = cluster.metric(&format!("n{number}"), RETIRED_METRIC, "").await;
+        objects += told.unwrap_or_default() as u64;
+    }
+    objects
 }
 
 /// Kills every node and takes their disks away, kills every follower and starts it again on its disk, and reads all

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdfast_bucket::{Bucket, ByteRange};
 use holdfast_core::compaction::ChainSize;
-use holdfast_core::lineage::{Past, PastEffect, PastEvent, PastTarget};
+use holdfast_core::lineage::{FileSpan, Past, PastEffect, PastEvent, PastTarget};
 use holdfast_core::retire::LastMark;
 use holdfast_ltx::{HEADER_LEN, Header, PlannedFile};
 use holdfast_records::Level;
@@ -32,9 +32,9 @@ pub async fn find_past(
             PastEffect::ReadOpeners(epochs) => {
                 PastEvent::OpenersRead(read_openers(bucket, cell, &epochs).await?)
             }
-            PastEffect::ListEnds(epoch) => {
+            PastEffect::ListFiles(epoch) => {
                 listed = (epoch, list_epoch(EpochListing { bucket, cell, epoch }).await?);
-                PastEvent::EndsListed(listed.1.iter().map(|file| file.max).collect())
+                PastEvent::FilesListed(listed.1.iter().map(span).collect())
             }
             PastEffect::ReadTime(end) => match read_time(bucket, cell, &listed, end).await? {
                 Some(time) => PastEvent::TimeRead(time),
@@ -67,6 +67,11 @@ pub async fn find_past(
         };
         effect = past.on(event);
     }
+}
+
+fn span(file: &PlannedFile) -> FileSpan {
+    let is_snapshot = file.level == Level::Snapshot.number();
+    FileSpan { first: (!is_snapshot).then_some(file.min), last: file.max }
 }
 
 async fn list_epoch(listing: EpochListing<'_>) -> Result<Vec<PlannedFile>, RestoreError> {

@@ -21,7 +21,7 @@ use holdfast_types::{Epoch, Position, Txid};
 use crate::retire::{Kept, Mark, SnapshotAt};
 
 pub use machine::Lineage;
-pub use past::{Past, PastEffect, PastError, PastEvent, PastTarget};
+pub use past::{FileSpan, Past, PastEffect, PastError, PastEvent, PastTarget};
 
 /// An opener as read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! The walk to a state of the past (design 4.4): the newest one that is not after a position or a time. It reads only, and goes
 //! by the openers alone, from the newest epoch down its bases, so that a transaction which no later epoch continued is never
 //! found (INV-CHAIN-2). The mark of what is retired plays no part: what it has given up is there until it is swept, which is
-//! `--history-retention` later, and what is missing is told as such (INV-CHAIN-1).
+//! `--history-retention` later, and what is missing is told as such (INV-CHAIN-1): a sweep deletes in any order and may end
+//! half-way, so a state counts only where the files also show what came right after it.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -23,13 +24,22 @@ pub enum PastTarget {
     Time(Millis),
 }
 
+/// A listed file of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSpan {
+    /// Its first transaction; none for a snapshot, which has everything up to its last and shows no state before it.
+    pub first: Option<Txid>,
+    /// Its last transaction.
+    pub last: Txid,
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PastEvent {
     /// The openers asked for were read, in the order asked.
     OpenersRead(Vec<(Epoch, Option<OpenerView>)>),
-    /// The transactions with which the files of an epoch end, in any order.
-    EndsListed(Vec<Txid>),
+    /// The files of an epoch, in any order.
+    FilesListed(Vec<FileSpan>),
     /// When the last transaction of a file was committed.
     TimeRead(Millis),
     /// The epoch asked for was planned.
@@ -44,7 +54,7 @@ pub enum PastEffect {
     /// Read these epochs' openers.
     ReadOpeners(Vec<Epoch>),
     /// List one epoch's files.
-    ListEnds(Epoch),
+    ListFiles(Epoch),
     /// Read when the transaction with which a file of the epoch listed last ends was committed.
     ReadTime(Txid),
     /// List one epoch's files and plan which to read.
@@ -95,6 +105,23 @@ impl Opened {
     fn has(&self, txid: Txid) -> bool {
         txid > self.after() && self.clip.is_none_or(|clip| txid <= clip)
     }
+
+    /// What it continues, where a position names that by an epoch that had written nothing: as a cell that was woken and
+    /// only read tells where it stands.
+    fn continued(&self, position: Position) -> Option<Position> {
+        let names = |base: &Position| base.txid == position.txid && base.epoch < position.epoch;
+        self.base.filter(names).filter(|_| position.epoch <= self.epoch)
+    }
+
+    /// Whether nothing is missing between a state and the end of the file after it. The last state of all has none after it.
+    fn is_followed(&self, state: Txid, files: &[FileSpan]) -> bool {
+        if self.clip.is_some_and(|clip| clip == state) {
+            return true;
+        }
+        let mut after = files.iter().filter(|file| file.last > state).peekable();
+        let is_last = self.clip.is_none() && after.peek().is_none();
+        is_last || after.any(|file| file.first.is_some_and(|first| first <= state.next()))
+    }
 }
 
 /// A walk.
@@ -123,6 +150,7 @@ enum Step {
     /// Looking for the last of these that is old enough: those before `from` are, those from `upto` on are not.
     Timing {
         opened: Opened,
+        files: Vec<FileSpan>,
         ends: Vec<Txid>,
         from: usize,
         upto: usize,
@@ -158,12 +186,12 @@ impl Past {
                 [(epoch, Some(opener))] if epoch == base.epoch => self.opened(epoch, opener, Some(base.txid)),
                 _ => PastEffect::Fail(PastError::NotKept { before: successor }),
             },
-            (Step::Listing(opened), PastEvent::EndsListed(ends)) => self.listed(opened, ends),
-            (Step::Timing { opened, ends, from, upto }, PastEvent::TimeRead(time)) => {
+            (Step::Listing(opened), PastEvent::FilesListed(files)) => self.listed(opened, files),
+            (Step::Timing { opened, files, ends, from, upto }, PastEvent::TimeRead(time)) => {
                 let PastTarget::Time(target) = self.target else { unreachable!("a position has no time") };
                 let at = middle(from, upto);
                 let (from, upto) = if time <= target { (at + 1, upto) } else { (from, at) };
-                self.time(opened, ends, from, upto)
+                self.time(opened, (files, ends), from, upto)
             }
             (Step::Planning(opened), PastEvent::EpochPlanned(start)) => match (start, opened.base) {
                 (SegmentStart::Base, Some(base)) => self.descend(opened.epoch, base),
@@ -221,6 +249,10 @@ impl Past {
         if position.epoch == epoch && (opened.has(position.txid) || mutant::is(Mutant::PastWithoutBases)) {
             return self.list(opened);
         }
+        if let Some(base) = opened.continued(position) {
+            self.target = PastTarget::Position(base);
+            return self.descend(epoch, base);
+        }
         match opener.base.filter(|_| position.epoch < epoch) {
             Some(base) => self.descend(epoch, base),
             None => PastEffect::Fail(PastError::NotInHistory(position)),
@@ -229,17 +261,18 @@ impl Past {
 
     fn list(&mut self, opened: Opened) -> PastEffect {
         self.step = Step::Listing(opened);
-        PastEffect::ListEnds(opened.epoch)
+        PastEffect::ListFiles(opened.epoch)
     }
 
-    fn listed(&mut self, opened: Opened, mut ends: Vec<Txid>) -> PastEffect {
+    fn listed(&mut self, opened: Opened, files: Vec<FileSpan>) -> PastEffect {
+        let mut ends: Vec<Txid> = files.iter().map(|file| file.last).collect();
         ends.retain(|end| opened.has(*end) || mutant::is(Mutant::PastWithoutBases));
         ends.sort_unstable();
         ends.dedup();
         let position = match self.target {
             PastTarget::Time(_) => {
                 let upto = ends.len();
-                return self.time(opened, ends, 0, upto);
+                return self.time(opened, (files, ends), 0, upto);
             }
             PastTarget::Position(position) => position,
         };
@@ -247,26 +280,37 @@ impl Past {
             return PastEffect::Fail(PastError::NotInHistory(position));
         }
         ends.truncate(ends.partition_point(|end| *end <= position.txid));
-        self.settle(opened, ends.last().copied())
+        let end = ends.last().copied();
+        if end == Some(position.txid) {
+            return self.found(opened, position.txid);
+        }
+        self.settle(opened, &files, end)
     }
 
-    fn time(&mut self, opened: Opened, ends: Vec<Txid>, from: usize, upto: usize) -> PastEffect {
+    fn time(
+        &mut self,
+        opened: Opened,
+        (files, ends): (Vec<FileSpan>, Vec<Txid>),
+        from: usize,
+        upto: usize,
+    ) -> PastEffect {
         if from == upto {
             let end = from.checked_sub(1).map(|last| ends[last]);
-            return self.settle(opened, end);
+            return self.settle(opened, &files, end);
         }
         let end = ends[middle(from, upto)];
-        self.step = Step::Timing { opened, ends, from, upto };
+        self.step = Step::Timing { opened, files, ends, from, upto };
         PastEffect::ReadTime(end)
     }
 
     /// The state is at this end of a file of the epoch, or else in what the epoch continues.
-    fn settle(&mut self, opened: Opened, end: Option<Txid>) -> PastEffect {
+    fn settle(&mut self, opened: Opened, files: &[FileSpan], end: Option<Txid>) -> PastEffect {
+        let state = end.unwrap_or_else(|| opened.after());
+        if !opened.is_followed(state, files) {
+            return PastEffect::Fail(PastError::NotKept { before: opened.epoch.next() });
+        }
         match (end, opened.base) {
-            (Some(end), _) => {
-                self.found = Some(Position { epoch: opened.epoch, txid: end });
-                self.plan(opened, end)
-            }
+            (Some(end), _) => self.found(opened, end),
             (None, Some(base)) => {
                 // A position lies in the first file of its epoch: the one before it is what the epoch continues.
                 if matches!(self.target, PastTarget::Position(_)) {
@@ -276,6 +320,11 @@ impl Past {
             }
             (None, None) => PastEffect::Fail(self.nothing()),
         }
+    }
+
+    fn found(&mut self, opened: Opened, end: Txid) -> PastEffect {
+        self.found = Some(Position { epoch: opened.epoch, txid: end });
+        self.plan(opened, end)
     }
 
     fn plan(&mut self, opened: Opened, clip: Txid) -> PastEffect {

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_core::lineage::{Past, PastEffect, PastEvent, PastTarget};
+use holdfast_core::lineage::{FileSpan, Past, PastEffect, PastEvent, PastTarget};
 use holdfast_types::{Epoch, Position, Txid};
 
 use super::chain::ChainChecker;
 use super::retirement::{of_history, opener_of, owner_of, restore};
-use crate::bucket::{Body, Bucket, Cell, Key, OpId};
+use crate::bucket::{Body, Bucket, Cell, Key, Level, OpId};
 use crate::node::EpochPlan;
 use crate::violation::{Violation, require};
 
@@ -106,12 +106,14 @@ fn past(bucket: &Bucket, cell: Cell, target: PastTarget) -> Found {
                 let opener = |epoch: Epoch| (epoch, opener_of(bucket, cell, epoch));
                 PastEvent::OpenersRead(epochs.into_iter().map(opener).collect())
             }
-            PastEffect::ListEnds(epoch) => {
-                let ends = bucket.listing(cell, epoch).into_iter().map(|key| match key {
-                    Key::File(_, _, _, _, max) => max,
+            PastEffect::ListFiles(epoch) => {
+                let files = bucket.listing(cell, epoch).into_iter().map(|key| match key {
+                    Key::File(_, _, level, min, last) => {
+                        FileSpan { first: (level != Level::Snapshot).then_some(min), last }
+                    }
                     _ => unreachable!("only files are listed"),
                 });
-                PastEvent::EndsListed(ends.collect::<Vec<Txid>>())
+                PastEvent::FilesListed(files.collect())
             }
             PastEffect::ReadTime(_) => unreachable!("no time is looked for"),
             PastEffect::PlanEpoch(segment) => match EpochPlan::whole(bucket, cell, &segment) {
@@ -137,7 +139,7 @@ fn past(bucket: &Bucket, cell: Cell, target: PastTarget) -> Found {
 mod tests {
     use super::super::retirement::tests::{CELL, history};
     use super::*;
-    use crate::bucket::{Level, Operation};
+    use crate::bucket::Operation;
     use holdfast_core::retire::{Kept, Mark};
     use holdfast_types::{Millis, WriteId};
 

@@ -10,6 +10,14 @@ fn position(epoch: u64, txid: u64) -> Position {
     Position { epoch: Epoch::new(epoch), txid: Txid::new(txid) }
 }
 
+fn file(first: u64, last: u64) -> FileSpan {
+    FileSpan { first: Some(Txid::new(first)), last: Txid::new(last) }
+}
+
+fn snapshot(last: u64) -> FileSpan {
+    FileSpan { first: None, last: Txid::new(last) }
+}
+
 fn to(epoch: u64, txid: u64) -> PastTarget {
     PastTarget::Position(position(epoch, txid))
 }
@@ -44,10 +52,13 @@ fn walk(history: History<'_>, target: PastTarget, missing: &[(u64, u64)]) -> Wal
                     })
                     .collect(),
             ),
-            PastEffect::ListEnds(epoch) => {
+            PastEffect::ListFiles(epoch) => {
                 listed = epoch;
-                let files = of(epoch).unwrap().2.iter().rev();
-                PastEvent::EndsListed(files.map(|(txid, _)| Txid::new(*txid)).collect())
+                let (_, base, files) = of(epoch).unwrap();
+                let firsts = [base.map_or(0, |(_, txid)| txid)].into_iter().chain(files.iter().map(|file| file.0));
+                let spans = firsts.zip(files.iter()).map(|(before, (last, _))| file(before + 1, *last));
+                let is_there = |span: &FileSpan| !missing.contains(&(epoch.get(), span.last.get()));
+                PastEvent::FilesListed(spans.filter(is_there).collect::<Vec<_>>().into_iter().rev().collect())
             }
             PastEffect::ReadTime(end) => {
                 times += 1;
@@ -87,7 +98,7 @@ fn a_transaction_inside_of_a_file_is_found_before_it() {
 
 #[test]
 fn what_no_epoch_continued_is_no_history() {
-    for (number, txid) in [(2, 5), (2, 6), (1, 3), (5, 4), (5, 9), (6, 9), (3, 4), (4, 1)] {
+    for (number, txid) in [(2, 5), (2, 6), (1, 3), (5, 9), (6, 9), (6, 4), (3, 3), (4, 1), (2, 1)] {
         let (found, planned, _) = walk(HISTORY, to(number, txid), &[]);
         assert_eq!((found, planned.len()), (Err(PastError::NotInHistory(position(number, txid))), 0));
     }
@@ -132,13 +143,69 @@ fn what_is_missing_is_said_and_never_passed_over() {
 }
 
 #[test]
+fn a_cell_that_was_woken_and_only_read_stands_where_it_stood() {
+    for (number, txid) in [(3, 4), (4, 4), (5, 4)] {
+        let (found, planned, _) = walk(HISTORY, to(number, txid), &[]);
+        assert_eq!((found, planned.len()), (Ok(position(2, 4)), 2));
+    }
+    assert_eq!(walk(HISTORY, to(2, 2), &[]).0, Ok(position(1, 2)));
+}
+
+/// What one listing of the newest epoch, 2 upon 1/2, says of a target.
+fn of_listing(target: PastTarget, files: &[FileSpan]) -> PastEffect {
+    let (mut past, _) = Past::start(epoch(3), Epoch::ZERO, target);
+    past.on(PastEvent::OpenersRead(vec![(epoch(2), Some(OpenerView { base: Some(position(1, 2)) }))]));
+    let mut effect = past.on(PastEvent::FilesListed(files.to_vec()));
+    while let PastEffect::ReadTime(end) = effect {
+        effect = past.on(PastEvent::TimeRead(Millis::new(end.get() * 100)));
+    }
+    effect
+}
+
+#[test]
+fn a_half_swept_epoch_shows_no_older_state_in_place_of_one_that_is_gone() {
+    let gone = PastEffect::Fail(PastError::NotKept { before: epoch(3) });
+    let at = |time| PastTarget::Time(Millis::new(time));
+    // Level 0 is swept up to 9, of level 1 one file is left, and the snapshot that all of it was given up for.
+    let left = [file(3, 6), snapshot(9), file(10, 10)];
+    for target in [to(2, 8), at(899), at(650)] {
+        assert_eq!(of_listing(target, &left), gone, "{target:?}");
+    }
+    for target in [to(2, 6), to(2, 9), to(2, 10), at(900), at(1_000)] {
+        assert!(matches!(of_listing(target, &left), PastEffect::PlanEpoch(_)), "{target:?}");
+    }
+    // Before the first file that is left, the base is not what was there.
+    let left = [file(7, 9), file(10, 10)];
+    for target in [to(2, 4), at(350)] {
+        assert_eq!(of_listing(target, &left), gone, "{target:?}");
+    }
+    // Inside of a file that is there, the state before it is the newest.
+    assert_eq!(of_listing(to(2, 4), &[file(3, 6)]), PastEffect::ReadOpeners(vec![epoch(1)]));
+    assert_eq!(of_listing(at(350), &[file(3, 6)]), PastEffect::ReadOpeners(vec![epoch(1)]));
+}
+
+#[test]
+fn a_first_epoch_of_which_the_beginning_is_swept_was_not_empty() {
+    let missing = [(1, 1)];
+    let history: History<'_> = &[(1, None, &[(1, 100), (2, 200), (3, 300)])];
+    for target in [PastTarget::Time(Millis::new(99)), PastTarget::Time(Millis::new(150)), to(1, 1)] {
+        assert_eq!(walk(history, target, &missing).0, Err(PastError::NotKept { before: epoch(2) }));
+    }
+    // All files of an epoch that was continued.
+    let missing = [(2, 3), (2, 4), (2, 5), (2, 6)];
+    for target in [PastTarget::Time(Millis::new(450)), PastTarget::Time(Millis::new(299)), to(2, 3)] {
+        assert_eq!(walk(HISTORY, target, &missing).0, Err(PastError::NotKept { before: epoch(3) }));
+    }
+}
+
+#[test]
 fn a_snapshot_ends_the_walk() {
     let (mut past, effect) = Past::start(epoch(3), Epoch::ZERO, to(2, 9));
     assert_eq!(effect, PastEffect::ReadOpeners(vec![epoch(2)]));
     let opener = OpenerView { base: Some(position(1, 2)) };
     let effect = past.on(PastEvent::OpenersRead(vec![(epoch(2), Some(opener))]));
-    assert_eq!(effect, PastEffect::ListEnds(epoch(2)));
-    let effect = past.on(PastEvent::EndsListed(vec![Txid::new(9)]));
+    assert_eq!(effect, PastEffect::ListFiles(epoch(2)));
+    let effect = past.on(PastEvent::FilesListed(vec![snapshot(9)]));
     assert!(
         matches!(effect, PastEffect::PlanEpoch(Segment { clip: Some(clip), .. }) if clip == Txid::new(9))
     );
