@@ -184,7 +184,10 @@ async fn build(
     planned: &PlannedChain,
     paged_path: PathBuf,
 ) -> Result<Rebuilt, RestoreError> {
-    if let Some(Prepared { database, read }) = paged::prepare(node, job, planned, paged_path).await {
+    // What all of is about to be replaced is not read page by page by the thread that does it.
+    let is_whole = node.replacements.waits(&job.cell);
+    let prepared = if is_whole { None } else { paged::prepare(node, job, planned, paged_path).await };
+    if let Some(Prepared { database, read }) = prepared {
         let restored =
             Restored { end: planned.end, chain: planned.size, read, from_local: false, mark: planned.mark };
         return Ok(Rebuilt { restored, paged: Some(database) });
@@ -318,8 +321,10 @@ async fn open(
         Some(_) => files.paged_database(owner.epoch),
         None => files.database(owner.epoch),
     };
+    let replacement = node.replacements.take(&cell, owner.floor);
     let parts = ResidentParts {
         cell: cell.clone(),
+        is_alone: replacement.is_some(),
         owner,
         version,
         restored: (restored.end, position),
@@ -330,7 +335,6 @@ async fn open(
     };
     let resident = Resident::new(node, parts);
     let (done, opened) = oneshot::channel();
-    let replacement = node.replacements.take(&cell);
     resident.send(Job::Open { resident: Arc::clone(&resident), database, position, replacement, done });
     match opened.await {
         Ok(Ok(())) => {

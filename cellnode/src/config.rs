@@ -59,7 +59,8 @@ pub struct Config {
     /// How far the clocks of two machines may differ.
     #[arg(long, env = "HOLDFAST_MAX_CLOCK_SKEW", default_value = "500ms", value_parser = parse_duration)]
     pub max_clock_skew: Duration,
-    /// How long an output waits for its durability proof before its caller is told that the outcome is unknown.
+    /// How long an output waits for its durability proof before its caller is told that the outcome is unknown. Behind a
+    /// transaction of many megabytes it waits longer: a second for each.
     #[arg(long, env = "HOLDFAST_CELLNODE_PROOF_TIMEOUT", default_value = "15s", value_parser = parse_duration)]
     pub proof_timeout: Duration,
     /// How long a drain may take before the process exits without the rest.

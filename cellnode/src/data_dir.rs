@@ -95,6 +95,15 @@ impl DataDir {
         self.incarnation
     }
 
+    /// Bytes that may be written to its disk.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn free_bytes(&self) -> io::Result<u64> {
+        let disk = rustix::fs::statvfs(&self.root)?;
+        Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
+
     /// Where engines stage large captures and SQLite its temporary files.
     #[must_use]
     pub fn spool(&self) -> PathBuf {

@@ -3,12 +3,13 @@
 //! is one transaction: what was before stays in the history, at the position that the new epoch continues.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use holdfast_core::lineage::PastTarget;
 use holdfast_rpc::{CallError, RestoredCell};
-use holdfast_types::{CellName, Position};
+use holdfast_types::{CellName, Epoch, Position};
 use tempfile::TempPath;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -32,6 +33,8 @@ const PAUSES: Backoff = Backoff::new(250, 2);
 pub(crate) struct Replacement {
     /// The file; deleted when dropped.
     pub(crate) file: TempPath,
+    /// The cell's floor when it was read: a cell that was deleted since has no past.
+    pub(crate) floor: Epoch,
     /// Told once it is in the bucket: the position before, and that of the transaction.
     pub(crate) done: oneshot::Sender<Result<(Position, Position), CallError>>,
 }
@@ -58,8 +61,13 @@ impl Replacements {
     }
 
     /// What the cell is to be opened with.
-    pub(crate) fn take(&self, cell: &CellName) -> Option<Replacement> {
-        self.lock().get_mut(cell).and_then(Option::take)
+    pub(crate) fn take(&self, cell: &CellName, floor: Epoch) -> Option<Replacement> {
+        self.lock().get_mut(cell)?.take_if(|replacement| replacement.floor == floor)
+    }
+
+    /// Whether something waits for the cell to be opened.
+    pub(crate) fn waits(&self, cell: &CellName) -> bool {
+        self.lock().get(cell).is_some_and(Option::is_some)
     }
 }
 
@@ -72,6 +80,11 @@ struct Restoring {
 impl Restoring {
     fn put(&self, replacement: Replacement) {
         self.all.lock().insert(self.cell.clone(), Some(replacement));
+    }
+
+    /// Takes back what nobody has opened the cell with. True: nothing will happen any more.
+    fn withdraw(&self) -> bool {
+        self.all.lock().get_mut(&self.cell).and_then(Option::take).is_some()
     }
 }
 
@@ -98,12 +111,18 @@ pub(crate) async fn restore_cell(
     };
     let resident = Cells::resident(node, cell, Instant::now() + OPEN_PATIENCE).await?;
     let (file, found) = read(node, &resident, target).await?;
+    must_have_room(node, cell, &file)?;
     let (done, outcome) = oneshot::channel();
-    restoring.put(Replacement { file, done });
-    fall_asleep(node, &resident).await?;
-    drop(resident);
-    Cells::resident(node, cell, Instant::now() + OPEN_PATIENCE).await?;
-    drop(restoring);
+    restoring.put(Replacement { file, floor: resident.owner.floor, done });
+    let woken = wake(node, resident).await;
+    if restoring.withdraw() {
+        woken?;
+        return Err(refused(
+            http::StatusCode::CONFLICT,
+            format!("cell `{cell}` was deleted meanwhile: nothing of it can be restored"),
+        ));
+    }
+    // Whoever opened it, the past is taking its place: what becomes of that is the answer, however long it takes.
     match outcome.await {
         Ok(outcome) => outcome.map(|(before, now)| RestoredCell { found, before, now }),
         // It was opened with it and gone before that was in the bucket, or elsewhere.
@@ -111,6 +130,31 @@ pub(crate) async fn restore_cell(
             reason: format!("cell `{cell}` left this node meanwhile: look whether it shows its past"),
         }),
     }
+}
+
+/// Has the cell fall asleep and wakes it.
+async fn wake(node: &Arc<Node>, resident: Arc<Resident>) -> Result<(), CallError> {
+    let cell = resident.cell.clone();
+    fall_asleep(node, &resident).await?;
+    drop(resident);
+    Cells::resident(node, &cell, Instant::now() + OPEN_PATIENCE).await?;
+    Ok(())
+}
+
+/// Refuses what the disk, which all cells share, has no room for: the database's WAL, and what is captured of it.
+fn must_have_room(node: &Node, cell: &CellName, file: &Path) -> Result<(), CallError> {
+    let looked = file.metadata().and_then(|past| Ok((past.len(), node.data_dir.free_bytes()?)));
+    let (len, free) = looked.map_err(|error| CallError::Unavailable {
+        reason: format!("the room for the past of cell `{cell}` cannot be told: {error}"),
+    })?;
+    let needed = len.saturating_mul(2);
+    if free >= needed {
+        return Ok(());
+    }
+    let reason = format!(
+        "the past of cell `{cell}` has {len} bytes, and needs {needed} more while it takes its place; the disk has {free} left"
+    );
+    Err(refused(http::StatusCode::INSUFFICIENT_STORAGE, reason))
 }
 
 fn refused(status: http::StatusCode, reason: String) -> CallError {
@@ -160,4 +204,31 @@ async fn read_once(node: &Arc<Node>, job: &RestoreJob, target: PastTarget) -> Re
     let planned = find_past(bucket, &job.cell, (job.below, job.floor), target).await?;
     apply_chain(bucket, job, &planned).await?;
     Ok(planned.end.expect("a state of the past has a position"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replacement(floor: u64) -> Replacement {
+        let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        Replacement { file, floor: Epoch::new(floor), done: oneshot::channel().0 }
+    }
+
+    #[test]
+    fn a_cell_that_was_deleted_meanwhile_is_not_opened_with_its_past() {
+        let (all, cell) = (Arc::<Replacements>::default(), CellName::parse("db:a").unwrap());
+        let restoring = all.begin(&cell).unwrap();
+        assert!(all.begin(&cell).is_none() && !all.waits(&cell));
+        restoring.put(replacement(3));
+        assert!(all.waits(&cell));
+        assert!(all.take(&cell, Epoch::new(7)).is_none());
+        assert!(restoring.withdraw() && all.take(&cell, Epoch::new(3)).is_none());
+
+        restoring.put(replacement(3));
+        assert!(all.take(&cell, Epoch::new(3)).is_some());
+        assert!(!restoring.withdraw(), "it is on its way");
+        drop(restoring);
+        assert!(all.begin(&cell).is_some());
+    }
 }

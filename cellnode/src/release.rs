@@ -166,7 +166,11 @@ pub(crate) async fn release_unresident(node: &Arc<Node>, cell: &CellName) -> Res
         return Err(CallError::NotOwner(None));
     }
     match node.owners.release(cell, &owner, version).await {
-        ReleaseOutcome::Released(_) | ReleaseOutcome::AlreadyLost => Ok(()),
+        ReleaseOutcome::Released(_) | ReleaseOutcome::AlreadyLost => {
+            // It sleeps here no longer: whether there is such a cell is for the bucket to say.
+            node.dormant.take(cell);
+            Ok(())
+        }
         ReleaseOutcome::Unknown => Err(unavailable("whether the owner record was written is unknown".into())),
     }
 }

@@ -344,7 +344,7 @@ impl Actor {
     pub(super) fn capture(&mut self) {
         if self.resident.has_failed() {
             // The gate waits for the answer to what it asked before it failed.
-            return self.resident.on(GateEvent::Captured { captured: None });
+            return self.resident.on(GateEvent::Captured { captured: None, len: 0 });
         }
         let captured = self.engine.borrow_mut().capture(clock::wall());
         let captured = match captured {
@@ -355,6 +355,7 @@ impl Actor {
             }
         };
         self.resident.database_len.store(self.engine.borrow().size_bytes(), Ordering::Relaxed);
+        let len = captured.as_ref().map_or(0, |captured| captured.len);
         let captured = captured.map(|captured| {
             metrics().capture(captured.len);
             let captured = Arc::new(captured);
@@ -362,7 +363,7 @@ impl Actor {
             self.resident.pending().push(Arc::clone(&captured), offset);
             (captured.txid, offset)
         });
-        self.resident.on(GateEvent::Captured { captured });
+        self.resident.on(GateEvent::Captured { captured, len });
         self.checkpoint();
         self.note_wal();
         self.run_blocked();

@@ -47,6 +47,8 @@ struct GateState {
 pub(crate) struct ResidentParts {
     /// The cell.
     pub(crate) cell: CellName,
+    /// Whether it has a thread of its own: its first work takes long.
+    pub(crate) is_alone: bool,
     /// The owner record as claimed.
     pub(crate) owner: OwnerView,
     /// Its version.
@@ -119,14 +121,23 @@ impl std::fmt::Debug for Resident {
 
 impl Resident {
     pub(crate) fn new(node: &Arc<Node>, parts: ResidentParts) -> Arc<Self> {
-        let ResidentParts { cell, owner, version, restored: (base, restored), chain, mark, files, paged } =
-            parts;
+        let ResidentParts {
+            cell,
+            is_alone,
+            owner,
+            version,
+            restored: (base, restored),
+            chain,
+            mark,
+            files,
+            paged,
+        } = parts;
         let gate_owner = GateOwner { node: node.name.clone(), session: node.session, epoch: owner.epoch };
         let pace_ms = clock::millis(node.config.upload_pace);
         let machine = Gate::new(gate_owner, restored, pace_ms);
         let made = clock::monotonic();
         Arc::new(Self {
-            worker: node.workers.of(&cell),
+            worker: if is_alone { node.workers.alone() } else { node.workers.of(&cell) },
             epoch: owner.epoch,
             compaction: Mutex::new(Compaction::new(node.triggers, restored, chain)),
             retire: Mutex::new(RetireState::new(mark)),

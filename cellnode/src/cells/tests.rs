@@ -3,6 +3,7 @@
 mod alarms;
 mod js;
 mod paged;
+mod past;
 mod r2;
 mod retire;
 mod sessions;

@@ -93,6 +93,7 @@ impl WorkerHandle {
 pub(crate) struct Workers {
     handles: Vec<WorkerHandle>,
     hasher: RandomState,
+    runtime: Handle,
 }
 
 impl Workers {
@@ -102,23 +103,17 @@ impl Workers {
     /// When the operating system has no thread to give.
     #[must_use]
     pub fn start(count: usize, node: &str, runtime: &Handle) -> Self {
-        let handles = (0..count).map(|index| {
-            let (jobs, queue) = channel();
-            let runtime = runtime.clone();
-            let watchdog = Watchdog::default();
-            let watched = watchdog.clone();
-            std::thread::Builder::new()
-                .name(format!("cells-{node}-{index}").chars().take(15).collect())
-                .stack_size(4 << 20)
-                .spawn(move || {
-                    // A thread that writes its answers itself takes in the calls that follow them, too.
-                    let _context = runtime.enter();
-                    run_or_abort(&queue, watched);
-                })
-                .expect("a thread can be started");
-            WorkerHandle { jobs, watchdog }
-        });
-        Self { handles: handles.collect(), hasher: RandomState::new() }
+        let handles = (0..count).map(|index| start_thread(&format!("cells-{node}-{index}"), runtime));
+        Self { handles: handles.collect(), hasher: RandomState::new(), runtime: runtime.clone() }
+    }
+
+    /// A thread of its own, which ends when its cell has left: for one whose first work takes long, whatever its neighbours
+    /// wait for.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    pub(crate) fn alone(&self) -> WorkerHandle {
+        start_thread("cells-alone", &self.runtime)
     }
 
     /// Tells of cells that hold their thread.
@@ -139,6 +134,23 @@ impl Workers {
         let index = usize::try_from(hash % count).expect("an index is below the count");
         self.handles[index].clone()
     }
+}
+
+fn start_thread(name: &str, runtime: &Handle) -> WorkerHandle {
+    let (jobs, queue) = channel();
+    let runtime = runtime.clone();
+    let watchdog = Watchdog::default();
+    let watched = watchdog.clone();
+    std::thread::Builder::new()
+        .name(name.chars().take(15).collect())
+        .stack_size(4 << 20)
+        .spawn(move || {
+            // A thread that writes its answers itself takes in the calls that follow them, too.
+            let _context = runtime.enter();
+            run_or_abort(&queue, watched);
+        })
+        .expect("a thread can be started");
+    WorkerHandle { jobs, watchdog }
 }
 
 /// A panic on a cell's thread is a broken invariant: it ends the process, never the data.
@@ -252,7 +264,7 @@ impl Worker {
                     self.set_timer(&resident);
                 }
                 // The gate waits for the answer before it can settle.
-                None => resident.on(GateEvent::Captured { captured: None }),
+                None => resident.on(GateEvent::Captured { captured: None, len: 0 }),
             },
             Job::Quiesce { resident, done } => match self.actors.get_mut(&key(&resident)) {
                 Some(actor) => {

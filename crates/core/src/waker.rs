@@ -8,6 +8,7 @@ mod cell;
 mod effect;
 mod event;
 mod machine;
+mod queue;
 mod retirement;
 mod shards;
 mod sweep;

@@ -8,7 +8,7 @@ use crate::past::Replacement;
 
 impl Actor {
     /// Puts another database in the place of this one, and tells when that is in the bucket.
-    pub(in super::super) fn replace(&mut self, Replacement { file, done }: Replacement) {
+    pub(in super::super) fn replace(&mut self, Replacement { file, done, .. }: Replacement) {
         let cell = self.resident.cell.clone();
         let before = self.resident.end_at(self.restored);
         let replaced = self.engine.borrow_mut().replace(&file);
@@ -26,7 +26,7 @@ impl Actor {
         tracing::info!(%cell, %before, %now, "a state of the past takes the place of the present one");
         self.resident.cover(ticket, self.node.proof_deadline(), move |outcome| {
             let unknown = |cause: holdfast_core::gate::FailCause| CallError::OutcomeUnknown {
-                reason: cause.to_string(),
+                reason: format!("{cause}; before, it was at {before}"),
             };
             let _ = done.send(outcome.map(|()| (before, now)).map_err(unknown));
         });

@@ -1,7 +1,7 @@
 //! Cells that nobody uses leave memory and stay owned.
 
 use futures::poll;
-use holdfast_core::ownership::OwnerState;
+use holdfast_core::ownership::{ClaimOutcome, Intent, OwnerState, ReleaseOutcome};
 use holdfast_rpc::{CallError, CellHost as _};
 use holdfast_types::Epoch;
 
@@ -46,12 +46,27 @@ async fn whoever_changed_the_record_of_a_sleeping_cell_wins() {
     let bench = Bench::new().await;
     assert_eq!(bench.call("/insert").await.unwrap().text().await, "1 rows");
     bench.sleep().await;
-    release_unresident(&bench.node, &bench.cell()).await.unwrap();
-    assert_eq!(bench.owner().await, (OwnerState::Released, Epoch::new(1)));
+    let (owner, version) = bench.node.owners.read(&bench.cell()).await.unwrap().unwrap();
+    let released = bench.node.owners.release(&bench.cell(), &owner, version).await;
+    assert_eq!(released, ReleaseOutcome::Released(Epoch::new(1)));
+    assert!(bench.node.dormant.contains(&bench.cell()), "it was not told");
     let before = bench.looks();
     assert_eq!(bench.call("/rows").await.unwrap().text().await, "1 rows");
     assert!(bench.looks() > before + 2, "it is claimed and restored as any other");
     assert_eq!(bench.owner().await, (OwnerState::Owned, Epoch::new(2)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sleeping_cell_that_is_given_up_and_deleted_is_not_made_anew_by_a_hint() {
+    let bench = Bench::new().await;
+    assert_eq!(bench.call("/insert").await.unwrap().text().await, "1 rows");
+    bench.sleep().await;
+    release_unresident(&bench.node, &bench.cell()).await.unwrap();
+    let purged = bench.node.owners.claim(&bench.cell(), bench.node.claimant(), Intent::Purge).await;
+    assert!(matches!(purged, ClaimOutcome::Claimed { .. }), "{purged:?}");
+    let adopted = bench.host().adopt_cell(&bench.cell(), false).await;
+    let Err(CallError::Rejected { status, .. }) = adopted else { panic!("{adopted:?}") };
+    assert_eq!(status, http::StatusCode::NOT_FOUND);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

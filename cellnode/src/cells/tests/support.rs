@@ -362,6 +362,7 @@ fn parts(node: &Arc<Node>) -> crate::cells::ResidentParts {
     crate::cells::ResidentParts {
         files: node.data_dir.cell(&cell),
         cell,
+        is_alone: false,
         owner: OwnerView {
             node: node.name.clone(),
             session: node.session,

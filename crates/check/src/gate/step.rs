@@ -3,7 +3,7 @@
 use holdfast_core::gate::{Clearance, GateEffect, GateEvent, OutputId, ProofKind};
 use holdfast_types::{LogOffset, Millis, Txid};
 
-use super::world::{AUTHORITY_UNTIL, Call, Captured, Output, RESTORED, record};
+use super::world::{AUTHORITY_UNTIL, Call, Captured, Output, RESTORED, TOO_LATE_BY_MS, record};
 use super::{Bounds, Phase, Proofs, World};
 
 /// A step.
@@ -181,7 +181,7 @@ impl World {
     fn output(&mut self, in_bucket: bool) -> GateEvent {
         self.outputs.push(Output { reveals: self.writes, in_bucket });
         let output = OutputId(self.outputs.len() as u64);
-        let patience = self.phase.next().now();
+        let patience = Millis::new(self.phase.next().now().since(Millis::new(TOO_LATE_BY_MS)));
         let deadline = if in_bucket { Millis::new(u64::MAX) } else { patience };
         GateEvent::OutputReady { output, ticket: self.ticket(), deadline, in_bucket }
     }
@@ -190,11 +190,11 @@ impl World {
     fn end_capture(&mut self, is_logged: bool) -> GateEvent {
         self.capture = false;
         if self.writes == self.captured_writes() {
-            return GateEvent::Captured { captured: None };
+            return GateEvent::Captured { captured: None, len: 0 };
         }
         let offset = is_logged.then(|| LogOffset::new(u64::from(self.frames()) + 1));
         self.captured.push(Captured { writes: self.writes, offset, landed: false });
-        GateEvent::Captured { captured: Some((self.last_captured(), offset)) }
+        GateEvent::Captured { captured: Some((self.last_captured(), offset)), len: 1 }
     }
 
     fn prove(&mut self, proofs: &Proofs) -> GateEvent {

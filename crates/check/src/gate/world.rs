@@ -26,8 +26,8 @@ impl Phase {
     pub(super) const fn now(self) -> Millis {
         Millis::new(match self {
             Self::Early => 0,
-            Self::Late => 10,
-            Self::Fenced => 20,
+            Self::Late => 40_000,
+            Self::Fenced => 80_000,
         })
     }
 
@@ -39,6 +39,8 @@ impl Phase {
     }
 }
 
+/// So long before a phase begins the patience of outputs ends that are too late in it: also those that wait for a capture are.
+pub(super) const TOO_LATE_BY_MS: u64 = 30_000;
 /// When the session's authority ends, and every output's patience with it.
 pub(super) const AUTHORITY_UNTIL: Millis = Phase::Fenced.now();
 

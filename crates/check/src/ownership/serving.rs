@@ -78,7 +78,11 @@ impl World {
             match effect {
                 GateEffect::Capture => {
                     let captured = Some((FIRST, None));
-                    effects.extend(serving.gate.on(GateEvent::Captured { captured }, now, AUTHORITY_UNTIL));
+                    effects.extend(serving.gate.on(
+                        GateEvent::Captured { captured, len: 1 },
+                        now,
+                        AUTHORITY_UNTIL,
+                    ));
                 }
                 GateEffect::Upload { .. } => serving.upload = Some(Upload::Sent),
                 GateEffect::ReadOwner { .. } => serving.owner_read = Some(Read::Asked),

@@ -27,6 +27,8 @@ pub enum GateEvent {
     Captured {
         /// The transaction made, and its offset where the node log took it.
         captured: Option<(Txid, Option<LogOffset>)>,
+        /// How long it is, in bytes: what is to be uploaded, or logged.
+        len: u64,
     },
     /// An ensemble proved the frame of a transaction, and with it all before it.
     EnsembleProved {

@@ -17,6 +17,16 @@ use crate::ownership::OwnerView;
 /// came since gather in the next; more would only make more and smaller frames.
 const LOGGED_IN_FLIGHT_MAX: usize = 2;
 
+/// A capture keeps its cell's thread for as long as it takes to read and compress what was committed, or waits for one of a
+/// neighbour. Meanwhile outputs give up this much later, in milliseconds.
+const CAPTURE_MS_MAX: u64 = 30_000;
+/// What is captured has at least this long to be proved, however late it came, in milliseconds; and more by its length.
+const PROOF_MS_MIN: u64 = 5_000;
+/// The slowest store that is waited for, in bytes a millisecond: as slow as one try of an upload may be.
+const BYTES_PER_MS: u64 = 1_000;
+/// What is shorter has no time of its own, in bytes.
+const LONG_BYTES: u64 = 1 << 20;
+
 /// Whose gate it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GateOwner {
@@ -55,6 +65,8 @@ pub struct Gate {
     is_confirmed: bool,
     owner_read: Option<OwnerRead>,
     waiting: Queue,
+    /// A long transaction that is not covered yet, and until when neither its outputs nor those behind it give up.
+    long: Option<(Txid, Millis)>,
     /// From which ticket on outputs wait for something besides their proofs.
     withheld_from: Option<Txid>,
     failed: Option<FailCause>,
@@ -89,6 +101,7 @@ impl Gate {
             is_confirmed: mutant::is(Mutant::SkipConfirmation),
             owner_read: None,
             waiting: Queue::default(),
+            long: None,
             withheld_from: None,
             failed: None,
             is_settled: false,
@@ -131,6 +144,7 @@ impl Gate {
         let mut effects = Vec::new();
         let expired = now >= authority_until && !mutant::is(Mutant::IgnoreExpiredLease);
         if let GateEvent::OutputReady { output, ticket, deadline, in_bucket } = event {
+            let deadline = self.long.map_or(deadline, |(_, until)| deadline.max(until));
             self.waiting.push(Waiting { output, ticket, deadline, in_bucket });
             if self.failed.is_none() {
                 self.wanted = self.wanted.max(ticket);
@@ -139,8 +153,8 @@ impl Gate {
         if self.failed.is_none() && expired {
             self.fail(FailCause::LeaseLost, &mut effects);
         }
-        self.take(event, &mut effects);
-        if self.failed.is_none() && self.waiting.is_late(now) {
+        self.take(event, now, &mut effects);
+        if self.failed.is_none() && self.is_late(now) {
             self.fail(FailCause::TimedOut, &mut effects);
         }
         if let Some(cause) = self.failed {
@@ -150,12 +164,22 @@ impl Gate {
         effects
     }
 
-    fn take(&mut self, event: GateEvent, effects: &mut Vec<GateEffect>) {
+    fn is_late(&mut self, now: Millis) -> bool {
+        let grace_ms = if self.is_capturing { CAPTURE_MS_MAX } else { 0 };
+        self.waiting.is_late(Millis::new(now.get().saturating_sub(grace_ms)))
+    }
+
+    fn take(&mut self, event: GateEvent, now: Millis, effects: &mut Vec<GateEffect>) {
         match event {
             // Also after a failure: what was logged goes on to the bucket, and what was captured meanwhile is logged.
             GateEvent::Uploaded { last } => self.on_uploaded(last, effects),
             GateEvent::UploadFailed { last } => self.on_upload_failed(last, effects),
-            GateEvent::Captured { captured } => self.on_captured(captured, effects),
+            GateEvent::Captured { captured, len } => {
+                self.on_captured(captured, effects);
+                if captured.is_some() {
+                    self.give_time(len, now);
+                }
+            }
             GateEvent::CaptureFailed => self.on_capture_failed(effects),
             GateEvent::PaceChanged { rounds } => self.rounds = rounds,
             _ if self.failed.is_some() => {}
@@ -255,6 +279,17 @@ impl Gate {
         }
     }
 
+    /// A transaction was captured late, or is so long that its proof takes its time: whoever waits is patient.
+    fn give_time(&mut self, len: u64, now: Millis) {
+        if len < LONG_BYTES && !self.waiting.is_late(now) {
+            return;
+        }
+        let until = now.plus(PROOF_MS_MIN + len / BYTES_PER_MS);
+        let until = self.long.map_or(until, |(_, before)| before.max(until));
+        self.long = Some((self.captured, until));
+        self.waiting.raise_deadlines(until);
+    }
+
     fn on_capture_failed(&mut self, effects: &mut Vec<GateEffect>) {
         self.is_capturing = false;
         if self.failed.is_none() {
@@ -283,6 +318,7 @@ impl Gate {
         self.covered = self.covered.max(proof.upto());
         let covered = self.covered;
         self.logged.retain(|(txid, _)| *txid > covered);
+        self.long = self.long.filter(|(txid, _)| *txid > covered);
         self.release(Clearance::Proved(*proof), effects);
     }
 

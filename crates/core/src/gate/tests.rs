@@ -8,7 +8,7 @@ use crate::ensemble::EnsembleProof;
 use crate::ownership::{OwnerState, OwnerView};
 use holdfast_types::{Epoch, LogEpoch, LogOffset, Millis, NodeName, SessionId, Txid, WriteId};
 
-const LEASE_END: Millis = Millis::new(10_000);
+const LEASE_END: Millis = Millis::new(1_000_000);
 const PACE_MS: u64 = 2_000;
 
 fn owner(epoch: u64, session: u128) -> OwnerView {
@@ -70,7 +70,7 @@ impl Cell {
     /// Captured, and taken by the node log.
     fn logged(&mut self, txid: u64, offset: u64) -> Vec<GateEffect> {
         let captured = Some((Txid::new(txid), Some(LogOffset::new(offset))));
-        self.on(GateEvent::Captured { captured })
+        self.on(GateEvent::Captured { captured, len: 1 })
     }
 
     fn proved(&mut self, txid: u64, offset: u64) -> Vec<GateEffect> {
@@ -83,7 +83,11 @@ impl Cell {
     }
 
     fn captured(&mut self, txid: u64) -> Vec<GateEffect> {
-        self.on(GateEvent::Captured { captured: Some((Txid::new(txid), None)) })
+        self.captured_of(txid, 1)
+    }
+
+    fn captured_of(&mut self, txid: u64, len: u64) -> Vec<GateEffect> {
+        self.on(GateEvent::Captured { captured: Some((Txid::new(txid), None)), len })
     }
 
     fn uploaded(&mut self, txid: u64) -> Vec<GateEffect> {
@@ -238,6 +242,46 @@ fn a_proof_that_does_not_come_fails_all_waiting_outputs() {
 }
 
 #[test]
+fn a_long_transaction_has_the_time_that_its_upload_takes_and_so_has_what_is_behind_it() {
+    let mut cell = Cell::new();
+    cell.output(1, 6);
+    cell.now = Millis::new(4_000);
+    // 60 MB: a minute by the slowest store, and 5 s.
+    assert_eq!(cell.captured_of(6, 60_000_000), vec![upload(6, 6, 0)]);
+    cell.output(2, 7);
+    cell.now = Millis::new(68_999);
+    assert_eq!(cell.on(GateEvent::Tick), vec![]);
+    let mut slower = Cell { gate: cell.gate.clone(), now: Millis::new(69_000) };
+    let late = [(1, FailCause::TimedOut), (2, FailCause::TimedOut)];
+    assert_eq!(failed(&slower.on(GateEvent::Tick)), late);
+
+    cell.uploaded(6);
+    assert_eq!(released(&cell.owner_read(3, 1)), vec![1]);
+    // Covered, it gives nobody any more time.
+    cell.now = Millis::new(69_100);
+    cell.captured(7);
+    cell.output(3, 8);
+    cell.now = Millis::new(74_101);
+    assert_eq!(failed(&cell.on(GateEvent::Tick)).len(), 2);
+}
+
+#[test]
+fn whoever_waits_for_a_busy_thread_gives_up_later_and_has_a_while_once_it_is_captured() {
+    let mut cell = Cell::new();
+    cell.output(1, 6);
+    cell.now = Millis::new(34_999);
+    assert_eq!(cell.on(GateEvent::Tick), vec![]);
+    let mut stuck = Cell { gate: cell.gate.clone(), now: Millis::new(35_000) };
+    assert_eq!(failed(&stuck.on(GateEvent::Tick)), [(1, FailCause::TimedOut)]);
+
+    assert_eq!(cell.captured(6), vec![upload(6, 6, 0)]);
+    cell.now = Millis::new(39_998);
+    assert_eq!(cell.on(GateEvent::Tick), vec![]);
+    cell.now = Millis::new(39_999);
+    assert_eq!(failed(&cell.on(GateEvent::Tick)), [(1, FailCause::TimedOut)]);
+}
+
+#[test]
 fn nothing_leaves_once_authority_has_ended() {
     let mut cell = Cell::new();
     cell.now = LEASE_END;
@@ -259,7 +303,7 @@ fn losing_the_lease_ends_every_wait() {
 fn a_commit_without_a_page_is_nothing_to_wait_for() {
     let mut cell = Cell::new();
     assert_eq!(cell.output(1, 6), vec![GateEffect::Capture]);
-    assert_eq!(released(&cell.on(GateEvent::Captured { captured: None })), vec![1]);
+    assert_eq!(released(&cell.on(GateEvent::Captured { captured: None, len: 0 })), vec![1]);
 }
 
 #[test]
@@ -380,7 +424,7 @@ fn a_capture_that_ends_after_the_failure_is_covered_too() {
     let mut cell = Cell::new();
     cell.paced();
     cell.output(1, 6);
-    cell.now = Millis::new(5_000);
+    cell.now = Millis::new(35_000);
     let effects = cell.on(GateEvent::Tick);
     assert!(!effects.contains(&GateEffect::Settled), "a capture is under way");
     assert_eq!(cell.logged(6, 40), vec![upload(6, 6, 0)]);
@@ -463,5 +507,5 @@ fn a_database_that_fails_while_a_capture_is_under_way_settles_when_that_has_ende
     let effects = cell.on(GateEvent::DatabaseFailed);
     assert_eq!(failed(&effects), vec![(1, FailCause::CaptureFailed)]);
     assert!(!effects.contains(&GateEffect::Settled));
-    assert_eq!(cell.on(GateEvent::Captured { captured: None }), vec![GateEffect::Settled]);
+    assert_eq!(cell.on(GateEvent::Captured { captured: None, len: 0 }), vec![GateEffect::Settled]);
 }

@@ -59,6 +59,13 @@ impl Queue {
         self.earliest.is_some_and(|at| now >= at)
     }
 
+    /// Nothing that waits gives up before this.
+    pub(super) fn raise_deadlines(&mut self, until: Millis) {
+        for waiting in &mut self.queue {
+            waiting.deadline = waiting.deadline.max(until);
+        }
+    }
+
     /// Outputs with tickets of a range need a proof of its end.
     pub(super) fn raise_tickets(&mut self, from: Txid, through: Txid) {
         for waiting in &mut self.queue {

@@ -86,9 +86,14 @@ impl DueCell {
 
     /// Forgets why it waited.
     pub(super) fn begin_anew(&mut self) {
+        self.try_anew();
+        self.has_failed = false;
+    }
+
+    /// Forgets how often it was tried; whether it can be opened now is for the next look to say.
+    pub(super) fn try_anew(&mut self) {
         self.tries = 0;
         self.looked = None;
-        self.has_failed = false;
     }
 
     /// Its last owner is gone: when another one is to open it. Those whose alarms are longest due come first, and those whose

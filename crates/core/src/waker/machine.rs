@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use holdfast_types::{AlarmId, CellName, Millis, SessionId, WakeMinute};
 
 use super::cell::{DueCell, Entry, State};
+use super::queue::Queue;
 use super::window::Window;
 use super::{DueEntry, HintOutcome, Retirement, WakerEffect, WakerEvent, shard_of};
 use crate::lease::Now;
@@ -44,7 +45,7 @@ pub struct Waker {
     held: BTreeSet<u16>,
     cells: BTreeMap<CellName, DueCell>,
     /// Cells that wait, by when they are looked at.
-    queue: BTreeSet<(Millis, CellName)>,
+    queue: Queue,
     entries: usize,
     /// Entries that were new, ever.
     noted: u64,
@@ -84,7 +85,7 @@ impl Waker {
             shards: shards.max(1),
             held: BTreeSet::new(),
             cells: BTreeMap::new(),
-            queue: BTreeSet::new(),
+            queue: Queue::default(),
             entries: 0,
             noted: 0,
             in_flight: 0,
@@ -122,7 +123,7 @@ impl Waker {
         if !self.window.has_room(self.in_flight) {
             return None;
         }
-        self.queue.first().map(|(at, _)| *at)
+        self.queue.next_at(self.window.size())
     }
 
     /// How much is due.
@@ -204,7 +205,7 @@ impl Waker {
         let Some(known) = self.cells.get_mut(&cell) else {
             self.entries += 1;
             self.noted += 1;
-            self.queue.insert((now.monotonic, cell.clone()));
+            self.queue.insert(now.monotonic, cell.clone(), false);
             self.cells.insert(cell, DueCell::new(entry, now));
             return true;
         };
@@ -238,15 +239,16 @@ impl Waker {
     fn wait(&mut self, cell: &CellName, at: Millis) {
         let Some(known) = self.cells.get_mut(cell) else { return };
         if let State::Waiting(before) = known.state {
-            self.queue.remove(&(before, cell.clone()));
+            self.queue.remove(before, cell);
             known.state = State::Waiting(at);
-            self.queue.insert((at, cell.clone()));
+            self.queue.insert(at, cell.clone(), known.has_failed);
         }
     }
 
     /// Ends a look at a cell: it waits from now on.
     fn rest(&mut self, cell: CellName, at: Millis) {
         self.in_flight -= 1;
+        self.queue.ended(&cell);
         let Some(known) = self.cells.get_mut(&cell) else { return };
         let is_ours = self.held.contains(&shard_of(&cell, self.shards));
         if known.entries.is_empty() || !is_ours {
@@ -255,14 +257,14 @@ impl Waker {
             return;
         }
         known.state = State::Waiting(at);
-        self.queue.insert((at, cell));
+        self.queue.insert(at, cell, known.has_failed);
     }
 
     fn drop_cell(&mut self, cell: &CellName) {
         let Some(known) = self.cells.remove(cell) else { return };
         self.entries -= known.entries.len();
         if let State::Waiting(at) = known.state {
-            self.queue.remove(&(at, cell.clone()));
+            self.queue.remove(at, cell);
         }
     }
 
@@ -290,11 +292,7 @@ impl Waker {
     /// Looks at the cells whose time has come, as many as there is room for.
     fn dispatch(&mut self, now: Now, effects: &mut Vec<WakerEffect>) {
         while self.window.has_room(self.in_flight) {
-            let Some((at, _)) = self.queue.first() else { break };
-            if *at > now.monotonic {
-                break;
-            }
-            let (_, cell) = self.queue.pop_first().expect("there is a first");
+            let Some(cell) = self.queue.begin(now.monotonic, self.window.size()) else { break };
             let known = self.cells.get_mut(&cell).expect("what waits is known");
             known.state = State::Reading;
             self.in_flight += 1;
@@ -377,7 +375,7 @@ impl Waker {
             if known.looked.is_some_and(|(session, _)| !self.live.contains(&session)) {
                 orphans.push((cell.clone(), known.orphaned(now)));
             } else if somebody_left && known.has_failed {
-                known.begin_anew();
+                known.try_anew();
                 orphans.push((cell.clone(), now.monotonic));
             }
         }

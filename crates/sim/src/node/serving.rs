@@ -173,7 +173,7 @@ impl World {
             match effect {
                 GateEffect::Capture => {
                     let captured = self.capture(index, (cell, slot.stay), residency)?;
-                    let event = GateEvent::Captured { captured };
+                    let event = GateEvent::Captured { captured, len: 1 };
                     effects.extend(residency.gate.on(event, now, authority_until));
                 }
                 GateEffect::Discard { cause } => {

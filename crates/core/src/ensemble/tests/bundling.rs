@@ -218,7 +218,7 @@ impl Busy {
         let (txid, deadline) = (Txid::new(self.txid), Millis::new(u64::MAX));
         let output = OutputId(self.txid);
         self.on(GateEvent::OutputReady { output, ticket: txid, deadline, in_bucket: false }, now);
-        self.on(GateEvent::Captured { captured: Some((txid, Some(offset))) }, now);
+        self.on(GateEvent::Captured { captured: Some((txid, Some(offset))), len: 1 }, now);
         let proof = EnsembleProof::new_for_tests(LogEpoch::new(1), offset.next());
         self.on(GateEvent::EnsembleProved { proof, offset, txid }, now);
     }

@@ -55,7 +55,8 @@ fn walk(history: History<'_>, target: PastTarget, missing: &[(u64, u64)]) -> Wal
             PastEffect::ListFiles(epoch) => {
                 listed = epoch;
                 let (_, base, files) = of(epoch).unwrap();
-                let firsts = [base.map_or(0, |(_, txid)| txid)].into_iter().chain(files.iter().map(|file| file.0));
+                let firsts =
+                    [base.map_or(0, |(_, txid)| txid)].into_iter().chain(files.iter().map(|file| file.0));
                 let spans = firsts.zip(files.iter()).map(|(before, (last, _))| file(before + 1, *last));
                 let is_there = |span: &FileSpan| !missing.contains(&(epoch.get(), span.last.get()));
                 PastEvent::FilesListed(spans.filter(is_there).collect::<Vec<_>>().into_iter().rev().collect())

@@ -194,6 +194,34 @@ fn failures_back_off_by_doubling_and_overload_makes_room() {
 }
 
 #[test]
+fn cells_that_nobody_can_open_hold_up_none_that_can_be() {
+    let mut waker = waker(8);
+    let all: Vec<_> = (0..100).map(|number| entry(number, id(1, 1))).collect();
+    let mut waiting = reads(&pass(&mut waker, &all, 0));
+    while let Some(next) = waiting.pop() {
+        not_retired(&mut waker, next.clone(), 0);
+        waiting.extend(reads(&hinted(&mut waker, next, HintOutcome::Failed, 0)));
+    }
+    // All hundred are overdue again, each holds its place for a while, and half of the places are left.
+    let stuck = reads(&waker.on(WakerEvent::TimeReached, now(5_000)));
+    assert_eq!(stuck.len(), 4);
+    assert_eq!(waker.next_at(), None, "nothing can be begun");
+    // One that is new is looked at at once, although they have waited for longer.
+    let mut index = all.clone();
+    index.push(entry(1_000, id(1, 1)));
+    assert_eq!(reads(&pass(&mut waker, &index, 60_000)), [cell(1_000)]);
+    // So it is after somebody died, which has all of them tried again.
+    live(&mut waker, &[7], 60_000);
+    assert!(reads(&live(&mut waker, &[], 60_000)).is_empty());
+    index.push(entry(1_001, id(1, 1)));
+    assert_eq!(reads(&pass(&mut waker, &index, 61_000)), [cell(1_001)]);
+    // One that could be opened after all makes room for another, and is one of those that can.
+    not_retired(&mut waker, stuck[0].clone(), 61_000);
+    let effects = hinted(&mut waker, stuck[0].clone(), looked(1, None), 61_000);
+    assert_eq!(reads(&effects).len(), 1);
+}
+
+#[test]
 fn a_cell_that_does_not_exist_has_its_floor_looked_at() {
     let mut waker = waker(64);
     pass(&mut waker, &[entry(1, id(1, 1))], 0);
