@@ -222,7 +222,7 @@ pub(crate) trait CellRuntime {
     /// Something came for a socket that the runtime listens to.
     fn socket(&mut self, _socket: SocketId, _event: SocketEvent, _turn: &mut Turn) {}
 
-    /// Sockets that the runtime holds: the cell is in use as long as there are any.
+    /// Sockets that the runtime holds, and connections: the cell is in use as long as there are any.
     fn sockets(&self) -> usize {
         0
     }

@@ -252,7 +252,7 @@ impl Resident {
         self.open.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether an event is under way between turns, or a socket is open.
+    /// Whether an event is under way between turns, or a socket or a connection is open.
     pub(crate) fn has_open_events(&self) -> bool {
         self.open.load(Ordering::Relaxed) > 0 || self.sockets.load(Ordering::Relaxed) > 0
     }
@@ -271,7 +271,7 @@ impl Resident {
             || self.in_transaction.load(Ordering::Relaxed)
     }
 
-    /// Whether clients hold sockets of it.
+    /// Whether clients hold sockets of it, or it holds connections.
     pub(crate) fn has_sockets(&self) -> bool {
         self.sockets.load(Ordering::Relaxed) > 0
     }

@@ -95,6 +95,12 @@ impl Isolate {
             && self.host.ops.borrow().is_empty()
     }
 
+    /// TCP connections that are open or opening.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.host.connections()
+    }
+
     /// Tells what came for a socket that was accepted by `accept()`.
     pub fn socket_event(&mut self, now: Now, socket: SocketId, event: SocketEvent) -> Turn {
         self.turn(now, |ctx, jobs| {

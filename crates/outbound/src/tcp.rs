@@ -3,12 +3,14 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use holdfast_js::{ConnectTo, JsError, OutgoingConnection, Security};
 use holdfast_rpc::{Body, whole_body};
 use holdfast_telemetry::{InFlight, metrics};
 use http_body_util::BodyExt as _;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -24,6 +26,10 @@ use heard::Heard;
 const CONNECTIONS_MAX: usize = 4_096;
 /// Bytes that are read at a time.
 const READ_LEN: usize = 16 << 10;
+/// Silence of a connection after which the machine asks whether the other end is there, and how often it does so: one whose
+/// machine or network is gone breaks after two or three minutes, and holds its object no longer.
+const ASK_AFTER: Duration = Duration::from_secs(60);
+const ASK_EVERY: Duration = Duration::from_secs(10);
 /// That of mail servers, which Cloudflare refuses.
 const SMTP_PORT: u16 = 25;
 
@@ -36,6 +42,14 @@ pub struct Connected {
     pub key: Bytes,
     /// What the server sends. It breaks where the connection does.
     pub heard: Body,
+}
+
+/// Has the machine notice when the other end is gone without a word.
+fn notice_its_loss(tcp: &TcpStream) {
+    let asks = TcpKeepalive::new().with_time(ASK_AFTER).with_interval(ASK_EVERY);
+    if let Err(error) = SockRef::from(tcp).set_tcp_keepalive(&asks) {
+        tracing::debug!(%error, "cannot set TCP keep-alive");
+    }
 }
 
 /// Connections that may be upgraded, by their keys.
@@ -80,6 +94,7 @@ impl Outbound {
             ConnectTo::Address { hostname, port } => {
                 let place = Place::take(port)?;
                 let tcp = connector.open_tcp(&hostname, port).await.map_err(|error| told(&error))?;
+                notice_its_loss(&tcp);
                 (hostname, tcp, place)
             }
             ConnectTo::Upgraded { key, written, server_name } => {
@@ -342,5 +357,20 @@ impl<S: AsyncWrite> Mouth<S> {
     fn lost(&mut self) -> Spoken {
         self.said = whole_body(Bytes::new());
         Spoken::Lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_asks_for_signs_of_life() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let tcp = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        notice_its_loss(&tcp);
+        let socket = SockRef::from(&tcp);
+        assert!(socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), ASK_AFTER);
     }
 }

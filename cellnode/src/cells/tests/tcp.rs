@@ -128,3 +128,27 @@ async fn a_connection_is_heard_across_events_and_ends_with_its_isolate() {
     assert!(rest.is_empty());
     assert_eq!(js.text("/rows").await, "1");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cell_with_an_open_connection_does_not_fall_asleep_and_one_that_closed_it_does() {
+    let (js, mut server, _listener) = connected().await;
+    js.bench.quiet_thread().await;
+    crate::release::sleep_idle(&js.bench.node).await;
+    assert!(!js.bench.node.cells.is_empty(), "its connection is open");
+    assert_eq!(js.text("/say/awake").await, "said");
+    heard(&mut server, "awake").await;
+    assert_eq!(js.text("/insert-close").await, "closed");
+    js.bench.sleep().await;
+    assert_eq!(js.text("/rows").await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cell_whose_server_is_gone_falls_asleep() {
+    let (js, server, _listener) = connected().await;
+    let hearing = js.bench.spawn("/hear", Client::empty());
+    js.bench.quiet_thread().await;
+    drop(server);
+    // Its end is the end of what is written, too.
+    let _ = hearing.await.unwrap();
+    js.bench.sleep().await;
+}

@@ -305,7 +305,7 @@ impl CellRuntime for JsObject {
     }
 
     fn sockets(&self) -> usize {
-        self.sockets.len()
+        self.sockets.len() + self.live.as_ref().map_or(0, |live| live.isolate.connections())
     }
 
     fn deployed(&mut self, turn: &mut Turn) {

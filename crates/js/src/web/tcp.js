@@ -317,6 +317,8 @@ export default function (native, internals) {
     const serverName = expected === undefined ? domain : internals.toUsvString(expected);
     state.domain = undefined;
     const next = newState(remoteAddress, undefined, 'on', state.options, isHttpPort);
+    // Until the new one stands, what is written to the old one has an end to come: both end together.
+    next.owner = state.owner;
     const socket = setUp(next);
     takeOver(state, next, serverName).catch(error => failed(next, error));
     return socket;

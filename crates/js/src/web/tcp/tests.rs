@@ -220,6 +220,26 @@ fn tls_begins_after_what_was_written_before_it() {
 }
 
 #[test]
+fn an_event_that_ends_while_tls_begins_leaves_nothing_of_either_socket() {
+    let mut world = worker(
+        "const plain = connect('x:1', { secureTransport: 'starttls' });
+         await plain.opened;
+         plain.startTls();
+         for (let turn = 0; turn < 20; turn += 1) await undefined;
+         return new Response('answered');",
+    );
+    let event = world.get("http://x/");
+    let plain = body_of(&open_only(&mut world));
+    let [_, (upgrade, secure)] = &connections(&world)[..] else { panic!("{:?}", world.effects) };
+    assert!(world.is_done(event) && world.isolate.is_idle());
+    assert!(world.effects.contains(&Effect::Cancel { op: *upgrade }), "{:?}", world.effects);
+    for body in [plain, body_of(secure)] {
+        let is_end = |effect: &Effect| matches!(effect, Effect::AbortBody { body: of, .. } | Effect::EndBody { body: of } if *of == body);
+        assert_eq!(world.effects.iter().filter(|effect| is_end(effect)).count(), 1, "{:?}", world.effects);
+    }
+}
+
+#[test]
 fn tls_does_not_begin_while_a_stream_is_locked() {
     let mut world = worker(
         "const plain = connect('x:1', { secureTransport: 'starttls' });
