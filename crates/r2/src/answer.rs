@@ -89,23 +89,16 @@ impl Shown {
 
 /// An object as the API shows it.
 pub(crate) fn object_json(head: &R2ObjectHead, range: Option<&Range<u64>>, shown: Shown) -> Value {
-    let R2ObjectHead {
-        key,
-        uploaded_ms,
-        size,
-        revision,
-        etag,
-        checksums,
-        http,
-        custom,
-        storage_class,
-        body: _,
-    } = head;
+    let R2ObjectHead { key, uploaded_ms, size, revision, etag, checksums, http, custom, storage_class, body } =
+        head;
     let mut object = json!({
         "key": key, "version": revision.to_string(), "size": size, "etag": etag, "uploaded": uploaded_ms.get(),
         "checksums": checksums, "storageClass": storage_class.as_deref().unwrap_or("Standard"),
     });
-    object["checksums"]["md5"] = json!(etag);
+    // The etag of a multipart upload is no MD5 of the object.
+    if body.upload().is_none() {
+        object["checksums"]["md5"] = json!(etag);
+    }
     if shown.http {
         object["httpMetadata"] = json!(http);
     }

@@ -75,6 +75,11 @@ impl Digests {
         }
     }
 
+    /// The MD5 alone.
+    pub(crate) fn md5(self) -> [u8; 16] {
+        self.md5.finalize().into()
+    }
+
     /// The etag, and the checksums to keep.
     ///
     /// # Errors
@@ -96,6 +101,13 @@ impl Digests {
             Some(_) | None => Ok((etag, checksums)),
         }
     }
+}
+
+/// The etag of a multipart upload, by the MD5s of its parts.
+pub(crate) fn multipart_etag<'m>(md5s: impl ExactSizeIterator<Item = &'m [u8; 16]>) -> String {
+    let (count, mut md5) = (md5s.len(), Md5::new());
+    md5s.for_each(|part| md5.update(part));
+    format!("{}-{count}", hex(&md5.finalize()))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -141,6 +153,17 @@ mod tests {
             assert_eq!(error.code(), 10_037);
             assert!(error.to_string().contains(value), "{error}");
         }
+    }
+
+    #[test]
+    fn the_etag_of_parts_is_that_of_their_md5s_and_their_number() {
+        // `printf abc | md5sum`, twice, as bytes, through `md5sum`.
+        let md5 =
+            [0x90, 0x01, 0x50, 0x98, 0x3c, 0xd2, 0x4f, 0xb0, 0xd6, 0x96, 0x3f, 0x7d, 0x28, 0xe1, 0x7f, 0x72];
+        let mut digests = Digests::new(None);
+        digests.update(b"abc");
+        assert_eq!(digests.md5(), md5);
+        assert_eq!(multipart_etag([md5, md5].iter()), "043a916d6cfeecedf5e04f0312ba762d-2");
     }
 
     #[test]

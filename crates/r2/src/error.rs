@@ -84,6 +84,26 @@ impl R2Error {
         Self::new(10_043, "Too much is being uploaded at once. Please try again.")
     }
 
+    /// There is no such multipart upload, or not any more. Disposition: reject.
+    pub(crate) fn no_such_upload() -> Self {
+        Self::new(10_024, "The specified multipart upload does not exist.")
+    }
+
+    /// A part of a multipart upload that never was one of it. Disposition: reject.
+    pub(crate) fn invalid_part() -> Self {
+        Self::new(10_025, "One or more of the specified parts could not be found.")
+    }
+
+    /// A part that is not the last one is too small. Disposition: reject.
+    pub(crate) fn too_small() -> Self {
+        Self::new(10_011, "Your proposed upload is smaller than the minimum allowed object size.")
+    }
+
+    /// Parts of unequal lengths, of equal numbers, or none. Disposition: reject.
+    pub(crate) fn bad_upload() -> Self {
+        Self::new(10_048, "There was a problem with the multipart upload.")
+    }
+
     /// The body ended early, was too long, or broke. Disposition: reject.
     pub(crate) fn broken_body(why: &str) -> Self {
         Self::new(10_013, format!("The body could not be read: {why}."))

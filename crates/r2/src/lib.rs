@@ -9,6 +9,7 @@ mod digest;
 mod error;
 mod limits;
 mod list;
+mod part_tag;
 mod range;
 mod request;
 mod store;

@@ -18,6 +18,14 @@ const CUSTOM_LEN_MAX: usize = 2_048;
 const HTTP_LEN_MAX: usize = 8_192;
 /// Largest object of one put: 5 GiB less 5 MiB.
 const OBJECT_LEN_MAX: u64 = (5 << 30) - (5 << 20);
+/// Smallest part of a multipart upload, the last aside.
+const PART_LEN_MIN: u64 = 5 << 20;
+/// Largest object of a multipart upload: 5 TiB less 5 GiB.
+const MULTIPART_LEN_MAX: u64 = (5 << 40) - (5 << 30);
+/// Most parts of a multipart upload, and the highest number of one.
+pub(crate) const PARTS_MAX: u32 = 10_000;
+/// What another id takes in a key of the store.
+const ID_AROUND: usize = 1 + 32;
 /// Most keys of one delete.
 pub(crate) const DELETE_MAX: usize = 1_000;
 /// Most objects of one page of a listing.
@@ -30,6 +38,39 @@ pub(crate) fn check_key(key: &str) -> Result<(), R2Error> {
     }
     let escaped = escape_r2_key(key).len();
     if escaped > ESCAPED_LEN_MAX { Err(R2Error::long_name(escaped, ESCAPED_LEN_MAX)) } else { Ok(()) }
+}
+
+/// Refuses a key that no multipart upload can have: the keys of parts have an id more.
+pub(crate) fn check_upload_key(key: &str) -> Result<(), R2Error> {
+    check_key(key)?;
+    let (escaped, max) = (escape_r2_key(key).len(), ESCAPED_LEN_MAX - ID_AROUND);
+    if escaped > max { Err(R2Error::long_name(escaped, max)) } else { Ok(()) }
+}
+
+/// Refuses a storage class that R2 does not have.
+pub(crate) fn check_storage_class(class: Option<&str>) -> Result<(), R2Error> {
+    match class {
+        None | Some("Standard" | "InfrequentAccess") => Ok(()),
+        Some(class) => Err(R2Error::invalid_argument(format!("The storage class {class} is not valid."))),
+    }
+}
+
+/// The bytes of the parts of an upload, in order, together.
+///
+/// # Errors
+/// What R2 does not take: no part, lengths that differ before the last, a last part that is longer, small ones.
+pub(crate) fn check_parts(lens: &[u64]) -> Result<u64, R2Error> {
+    let (last, others) = lens.split_last().ok_or_else(R2Error::bad_upload)?;
+    if let Some(len) = others.first() {
+        if others.iter().any(|other| *other < PART_LEN_MIN) {
+            return Err(R2Error::too_small());
+        }
+        if others.iter().any(|other| other != len) || last > len {
+            return Err(R2Error::bad_upload());
+        }
+    }
+    let total = lens.iter().sum();
+    if total > MULTIPART_LEN_MAX { Err(R2Error::too_large()) } else { Ok(total) }
 }
 
 /// Refuses an object that is too large.
@@ -73,6 +114,30 @@ mod tests {
         assert!(error.to_string().contains("922"), "{error}");
         assert!(check_size(OBJECT_LEN_MAX).is_ok());
         assert_eq!(check_size(OBJECT_LEN_MAX + 1).unwrap_err().code(), 100_100);
+    }
+
+    #[test]
+    fn parts_are_of_one_length_but_for_a_shorter_last_one() {
+        const MIN: u64 = PART_LEN_MIN;
+        let code = |lens: &[u64]| check_parts(lens).map_err(|error| error.code());
+        assert_eq!(code(&[0]), Ok(0));
+        assert_eq!(code(&[1]), Ok(1));
+        assert_eq!(code(&[MIN, 1]), Ok(MIN + 1));
+        assert_eq!(code(&[MIN, MIN]), Ok(2 * MIN));
+        assert_eq!(code(&[MIN + 1, MIN + 1, 0]), Ok(2 * MIN + 2));
+        assert_eq!(code(&[]), Err(10_048));
+        assert_eq!(code(&[MIN - 1, MIN - 1]), Err(10_011));
+        assert_eq!(code(&[MIN, MIN + 1]), Err(10_048));
+        assert_eq!(code(&[MIN, MIN + 1, 1]), Err(10_048));
+        assert_eq!(code(&[1 << 40; 5]), Err(100_100));
+    }
+
+    #[test]
+    fn the_key_of_an_upload_leaves_room_for_an_id_more() {
+        assert!(check_upload_key(&"k".repeat(ESCAPED_LEN_MAX - ID_AROUND - 1)).is_ok());
+        let error = check_upload_key(&"k".repeat(ESCAPED_LEN_MAX - ID_AROUND)).unwrap_err();
+        assert_eq!(error.code(), 10_020);
+        assert!(error.to_string().contains("889"), "{error}");
     }
 
     #[test]

@@ -27,6 +27,14 @@ pub(crate) enum Request {
     },
     /// A page of the objects.
     List(List),
+    /// Begins a multipart upload.
+    CreateMultipartUpload(CreateUpload),
+    /// Puts a part of one; its bytes come beside.
+    UploadPart(UploadPart),
+    /// Makes parts the object.
+    CompleteMultipartUpload(CompleteUpload),
+    /// Gives one up.
+    AbortMultipartUpload(AbortUpload),
 }
 
 impl Request {
@@ -38,6 +46,10 @@ impl Request {
             Self::Put(_) => "put",
             Self::Delete { .. } => "delete",
             Self::List(_) => "list",
+            Self::CreateMultipartUpload(_) => "createMultipartUpload",
+            Self::UploadPart(_) => "uploadPart",
+            Self::CompleteMultipartUpload(_) => "completeMultipartUpload",
+            Self::AbortMultipartUpload(_) => "abortMultipartUpload",
         }
     }
 }
@@ -82,6 +94,69 @@ pub(crate) struct Put {
     /// `Standard` or `InfrequentAccess`.
     #[serde(default)]
     pub(crate) storage_class: Option<String>,
+}
+
+/// The beginning of a multipart upload.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CreateUpload {
+    /// The object's key.
+    pub(crate) key: String,
+    /// What HTTP is to be told.
+    #[serde(default)]
+    pub(crate) http_metadata: R2HttpMetadata,
+    /// Names and values of the application.
+    #[serde(default)]
+    pub(crate) custom_metadata: Vec<(String, String)>,
+    /// `Standard` or `InfrequentAccess`.
+    #[serde(default)]
+    pub(crate) storage_class: Option<String>,
+}
+
+/// A part of a multipart upload.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct UploadPart {
+    /// The object's key.
+    pub(crate) key: String,
+    /// As creating it answered.
+    pub(crate) upload_id: String,
+    /// Its place among the parts.
+    pub(crate) part_number: u32,
+    /// How many bytes come.
+    pub(crate) length: u64,
+}
+
+/// The end of a multipart upload.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CompleteUpload {
+    /// The object's key.
+    pub(crate) key: String,
+    /// As creating it answered.
+    pub(crate) upload_id: String,
+    /// The parts, in any order.
+    pub(crate) parts: Vec<UploadedPart>,
+}
+
+/// A part that was uploaded.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct UploadedPart {
+    /// Its place among the parts.
+    pub(crate) part_number: u32,
+    /// As uploading it answered.
+    pub(crate) etag: String,
+}
+
+/// A multipart upload that is given up.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AbortUpload {
+    /// The object's key.
+    pub(crate) key: String,
+    /// As creating it answered.
+    pub(crate) upload_id: String,
 }
 
 /// A page of a listing.

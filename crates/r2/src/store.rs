@@ -2,20 +2,25 @@
 //! on exactly what is replaced. A body of its own is written first, under a key that is never used again.
 
 mod body;
+mod complete;
 mod delete;
 mod get;
 mod list;
+mod multipart;
+mod parts;
 mod put;
 mod sweep;
+mod sweep_uploads;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use holdfast_bucket::{Bucket, ByteRange, ByteStream, Guard, Object, Settled, Version, settle_put_if};
-use holdfast_records::{Key, R2ObjectHead, R2Record, Record as _};
+use holdfast_records::{Key, R2Body, R2ObjectHead, R2Record, Record as _, r2_upload_prefix};
 use holdfast_telemetry::metrics;
 use holdfast_types::{R2BodyId, R2BucketName, WriteId};
 use tokio::sync::Semaphore;
@@ -92,6 +97,10 @@ impl R2 {
                 Ok(Answer { head: Bytes::from_static(b"{}"), body: AnswerBody::None })
             }
             Request::List(list) => self.list(name, &list).await,
+            Request::CreateMultipartUpload(create) => self.create_upload(name, create).await,
+            Request::UploadPart(part) => self.upload_part(name, part, body).await,
+            Request::CompleteMultipartUpload(complete) => self.complete_upload(name, complete).await,
+            Request::AbortMultipartUpload(abort) => self.abort_upload(name, abort).await,
         }
     }
 
@@ -110,8 +119,24 @@ impl R2 {
         self.bucket.get(key).await?.map_or(Ok(Seen::nothing()), |object| Seen::read(key, object))
     }
 
-    /// Replaces what was seen at a key.
-    async fn replace(&self, key: &str, seen: &Seen, record: &R2Record, body: &[u8]) -> Replaced {
+    /// Replaces what was seen of an object.
+    async fn replace(
+        &self,
+        name: &R2BucketName,
+        object: &str,
+        seen: &Seen,
+        record: &R2Record,
+        body: &[u8],
+    ) -> Replaced {
+        let key = &record_key(name, object);
+        // Whoever would make the same upload the object once more has looked before this write, and loses, or finds after it
+        // that the upload is over.
+        if let Some(upload) = seen.upload()
+            && record.object.as_ref().and_then(|object| object.body.upload()) != Some(upload)
+            && let Err(error) = self.close_upload(name, object, upload).await
+        {
+            return Replaced::Unknown(error);
+        }
         let write_id = record.write_id;
         let is_mine = move |bytes: &[u8]| {
             let line = R2Record::line_len(bytes).and_then(|len| R2Record::decode(&bytes[..len]).ok());
@@ -131,10 +156,20 @@ impl R2 {
     }
 
     /// Deletes a body that no record names any more, or ever did. One that stays is found by the sweep.
-    async fn remove_body(&self, name: &R2BucketName, key: &str, body: Option<R2BodyId>) {
-        let Some(body) = body else { return };
-        let key = Key::R2Body(name.clone(), key.to_owned(), body).to_string();
-        if let Err(error) = self.bucket.delete(&key).await {
+    async fn remove_body(&self, name: &R2BucketName, key: &str, body: Option<&R2Body>) {
+        let (key, removed) = match body {
+            None | Some(R2Body::Inline) => return,
+            Some(R2Body::Blob(id)) => {
+                let key = Key::R2Body(name.clone(), key.to_owned(), *id).to_string();
+                let removed = self.bucket.delete(&key).await.map_err(R2Error::internal);
+                (key, removed)
+            }
+            Some(R2Body::Parts(upload)) => {
+                let removed = self.remove_parts(name, key, *upload, &BTreeSet::new()).await.map(drop);
+                (r2_upload_prefix(name, key, *upload), removed)
+            }
+        };
+        if let Err(error) = removed {
             tracing::warn!(%key, %error, "a body of an R2 bucket stays behind, until `holdfast r2 sweep`");
         }
     }
@@ -181,6 +216,11 @@ impl Seen {
         self.object().map(|object| object.revision)
     }
 
+    /// The multipart upload that the object was.
+    fn upload(&self) -> Option<R2BodyId> {
+        self.object()?.body.upload()
+    }
+
     fn barred(&self) -> &[R2BodyId] {
         self.record.as_ref().map_or(&[], |record| &record.barred)
     }
@@ -213,6 +253,10 @@ fn random() -> Result<u128, R2Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(R2Error::internal)?;
     Ok(u128::from_be_bytes(bytes))
+}
+
+fn fresh_body_id() -> Result<R2BodyId, R2Error> {
+    Ok(R2BodyId::new(now_ms(), random()?))
 }
 
 fn fresh_write_id() -> Result<WriteId, R2Error> {

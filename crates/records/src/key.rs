@@ -116,6 +116,10 @@ pub enum Key {
     R2Object(R2BucketName, String),
     /// `r2/<bucket>/b/<key>/<id>`: a body of such an object, written before the record that names it.
     R2Body(R2BucketName, String, R2BodyId),
+    /// `r2/<bucket>/u/<key>/<upload>`: a multipart upload of such an object, until it is completed or aborted.
+    R2Upload(R2BucketName, String, R2BodyId),
+    /// `r2/<bucket>/m/<key>/<upload>/<id>`: a part of one, which stays where it is once the upload is the object.
+    R2Part(R2BucketName, String, R2BodyId, R2BodyId),
 }
 
 impl fmt::Display for Key {
@@ -154,6 +158,12 @@ impl fmt::Display for Key {
             Self::R2Body(bucket, key, body) => {
                 write!(f, "{}{}/{body}", r2_bodies_prefix(bucket), escape_r2_key(key))
             }
+            Self::R2Upload(bucket, key, upload) => {
+                write!(f, "{}{}/{upload}", r2_uploads_prefix(bucket), escape_r2_key(key))
+            }
+            Self::R2Part(bucket, key, upload, part) => {
+                write!(f, "{}{part}", r2_upload_prefix(bucket, key, *upload))
+            }
         }
     }
 }
@@ -180,6 +190,24 @@ pub fn r2_objects_prefix(bucket: &R2BucketName) -> String {
 #[must_use]
 pub fn r2_bodies_prefix(bucket: &R2BucketName) -> String {
     format!("r2/{bucket}/b/")
+}
+
+/// `r2/<bucket>/u/`: the multipart uploads of an R2 bucket that are not over.
+#[must_use]
+pub fn r2_uploads_prefix(bucket: &R2BucketName) -> String {
+    format!("r2/{bucket}/u/")
+}
+
+/// `r2/<bucket>/m/`: the parts of the multipart uploads of an R2 bucket.
+#[must_use]
+pub fn r2_parts_prefix(bucket: &R2BucketName) -> String {
+    format!("r2/{bucket}/m/")
+}
+
+/// `r2/<bucket>/m/<key>/<upload>/`: the parts of one multipart upload.
+#[must_use]
+pub fn r2_upload_prefix(bucket: &R2BucketName, key: &str, upload: R2BodyId) -> String {
+    format!("{}{}/{upload}/", r2_parts_prefix(bucket), escape_r2_key(key))
 }
 
 /// `wake/entries/<minute>/`: the alarms that may be due from one minute on.
@@ -261,6 +289,17 @@ impl Key {
                 R2BucketName::parse(bucket).ok()?,
                 unescape_r2_key(&key.join("/"))?,
                 R2BodyId::parse(body).ok()?,
+            )),
+            ["r2", bucket, "u", key @ .., upload] => Some(Self::R2Upload(
+                R2BucketName::parse(bucket).ok()?,
+                unescape_r2_key(&key.join("/"))?,
+                R2BodyId::parse(upload).ok()?,
+            )),
+            ["r2", bucket, "m", key @ .., upload, part] => Some(Self::R2Part(
+                R2BucketName::parse(bucket).ok()?,
+                unescape_r2_key(&key.join("/"))?,
+                R2BodyId::parse(upload).ok()?,
+                R2BodyId::parse(part).ok()?,
             )),
             ["wake", "format.json"] => Some(Self::WakeFormat),
             ["wake", file] => {
@@ -350,7 +389,14 @@ mod tests {
             Key::Bundle(NodeName::parse("n.1").expect("valid"), SessionId::from_bits(7), LogOffset::new(300)),
             Key::R2Object(r2.clone(), "a//b/../c d~\u{7f}é/".into()),
             Key::R2Object(r2.clone(), String::new()),
-            Key::R2Body(r2, "/a/".into(), R2BodyId::new(1_700_000_000_000, 7)),
+            Key::R2Body(r2.clone(), "/a/".into(), R2BodyId::new(1_700_000_000_000, 7)),
+            Key::R2Upload(r2.clone(), "/a/".into(), R2BodyId::new(1_700_000_000_000, 7)),
+            Key::R2Part(
+                r2,
+                "/a/".into(),
+                R2BodyId::new(1_700_000_000_000, 7),
+                R2BodyId::new(1_700_000_000_001, 8),
+            ),
             Key::SweepLease,
             Key::WakeFormat,
             Key::WakerLease(0x1f),
@@ -403,9 +449,17 @@ mod tests {
             "r2/photos/o/=2026/=a!20b.jpg"
         );
         assert_eq!(
-            Key::R2Body(bucket, "x".into(), R2BodyId::new(0x18b_cfe5_6800, 3)).to_string(),
+            Key::R2Body(bucket.clone(), "x".into(), R2BodyId::new(0x18b_cfe5_6800, 3)).to_string(),
             "r2/photos/b/=x/018bcfe5680000000000000000000003"
         );
+        let (upload, part) = (R2BodyId::new(0x18b_cfe5_6800, 3), R2BodyId::new(0x18b_cfe5_6801, 4));
+        assert_eq!(
+            Key::R2Upload(bucket.clone(), "x".into(), upload).to_string(),
+            "r2/photos/u/=x/018bcfe5680000000000000000000003"
+        );
+        let key = Key::R2Part(bucket.clone(), "x".into(), upload, part).to_string();
+        assert_eq!(key, "r2/photos/m/=x/018bcfe5680000000000000000000003/018bcfe5680100000000000000000004");
+        assert!(key.starts_with(&r2_upload_prefix(&bucket, "x", upload)));
     }
 
     #[test]
@@ -421,6 +475,8 @@ mod tests {
             "r2/photos/o/=%61!7a",
             "r2/photos/b/=x",
             "r2/photos/b/=x/=y",
+            "r2/photos/u/=x",
+            "r2/photos/m/=x/018bcfe5680000000000000000000003",
         ] {
             assert!(Key::parse(bad).is_err(), "{bad}");
         }

@@ -17,6 +17,7 @@ pub mod opener;
 pub mod owner;
 mod package;
 pub mod r2_object;
+pub mod r2_upload;
 pub mod rebalance_switch;
 pub mod retired;
 pub mod secrets;
@@ -35,7 +36,7 @@ pub use follower_lease::FollowerLease;
 pub use key::{
     BLOBS_PREFIX, Key, KeyError, Level, VERSIONS_PREFIX, WAKE_ENTRIES_PREFIX, WAKER_LEASES_PREFIX,
     bundle_prefix, cell_prefix, epoch_of, epoch_prefix, level_prefix, log_prefix, r2_bodies_prefix,
-    r2_objects_prefix, wake_minute_prefix,
+    r2_objects_prefix, r2_parts_prefix, r2_upload_prefix, r2_uploads_prefix, wake_minute_prefix,
 };
 pub use log_loss::LogLoss;
 pub use manifest::{
@@ -50,6 +51,7 @@ pub use package::{Blobs, Package, PackageError, Sha256, sha256};
 pub use r2_object::{
     R2Body, R2Checksums, R2HttpMetadata, R2ObjectHead, R2Record, escape_r2_key, unescape_r2_key,
 };
+pub use r2_upload::{R2Part, R2Upload};
 pub use rebalance_switch::RebalanceSwitch;
 pub use retired::{KeptRecord, Retired, SnapshotRecord};
 pub use secrets::{SecretEntry, SecretKey, SecretKeysRecord, SecretsRecord};

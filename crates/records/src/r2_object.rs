@@ -1,7 +1,7 @@
 //! The record of an object of an R2 bucket, `r2/<bucket>/o/<key>`: one line of JSON, and behind it the object's bytes
 //! where they are few. Replaced by compare-and-swap and never deleted: what is deleted leaves a record without an object,
 //! so that a late write can be told from a fresh one. The bytes of a larger object lie under a key of their own, which is
-//! written first and never again.
+//! written first and never again; those of a multipart upload in its parts, whose list stands behind the line.
 
 use holdfast_types::{Millis, R2BodyId, WriteId};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub struct R2Record {
     /// Unique to this write.
     #[serde(with = "hex::write_id")]
     pub write_id: WriteId,
-    /// Bodies that a sweep deletes: no writer may name them any more. Whoever replaces the record carries them on.
+    /// Bodies and multipart uploads that a sweep deletes: no writer may name them any more. Whoever replaces the record carries them on.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "hex::r2_body_ids")]
     pub barred: Vec<R2BodyId>,
     /// The object; none: it was deleted.
@@ -37,7 +37,7 @@ pub struct R2ObjectHead {
     /// Unique to this put: what the API calls the object's version.
     #[serde(with = "hex::write_id")]
     pub revision: WriteId,
-    /// The MD5 of the bytes in hex.
+    /// The MD5 of the bytes in hex; of a multipart upload that of its parts' MD5s, and how many they are: `…-3`.
     pub etag: String,
     /// Other checksums that its writer gave, and that were right.
     #[serde(default, skip_serializing_if = "R2Checksums::is_empty")]
@@ -63,6 +63,9 @@ pub enum R2Body {
     Inline,
     /// At `r2/<bucket>/b/<key>/<id>`.
     Blob(#[serde(with = "hex::r2_body_id")] R2BodyId),
+    /// At `r2/<bucket>/m/<key>/<upload>/…`: the parts of this upload that [`crate::R2Part`]s behind the line of the record name, one
+    /// after the other. A release that does not know it refuses the record, and deletes nothing of it.
+    Parts(#[serde(with = "hex::r2_body_id")] R2BodyId),
 }
 
 impl R2Body {
@@ -70,8 +73,17 @@ impl R2Body {
     #[must_use]
     pub const fn id(&self) -> Option<R2BodyId> {
         match self {
-            Self::Inline => None,
+            Self::Inline | Self::Parts(_) => None,
             Self::Blob(id) => Some(*id),
+        }
+    }
+
+    /// The multipart upload whose parts it is.
+    #[must_use]
+    pub const fn upload(&self) -> Option<R2BodyId> {
+        match self {
+            Self::Inline | Self::Blob(_) => None,
+            Self::Parts(upload) => Some(*upload),
         }
     }
 }
@@ -135,7 +147,7 @@ impl R2HttpMetadata {
 
 impl Record for R2Record {
     const KIND: &'static str = "R2 object";
-    const VERSION: RecordVersion = RecordVersion { major: 1, minor: 0 };
+    const VERSION: RecordVersion = RecordVersion { major: 1, minor: 1 };
 }
 
 impl R2Record {
@@ -224,6 +236,7 @@ mod tests {
             (include_str!("../golden/r2_object-1.0.json"), Some(20_000)),
             (include_str!("../golden/r2_object-1.0-inline.json"), Some(2)),
             (include_str!("../golden/r2_object-1.0-deleted.json"), None),
+            (include_str!("../golden/r2_object-1.1-parts.json"), Some(10_000_000)),
         ] {
             let record = R2Record::decode(golden.trim().as_bytes()).expect("golden");
             assert_eq!(record.object.as_ref().map(|object| object.size), size);

@@ -267,8 +267,8 @@ export default function (native, internals) {
     };
     const isStream = value => internals.streams !== undefined && internals.streams.isReadableStream(value);
 
-    /** What a value is sent as, and how long it is. */
-    function contentOf(value) {
+    /** What a value is sent as, and how long it is; `method` is what it was given to, as its second argument. */
+    function contentOf(value, method) {
       if (!isGiven(value)) return { content: null, length: 0 };
       if (typeof value === 'string') {
         internals.load('encoding');
@@ -288,47 +288,105 @@ export default function (native, internals) {
       }
       const content = bytesOf(value) ?? (internals.isBlob?.(value) ? internals.blobState(value).bytes : undefined);
       if (content === undefined) {
-        throw new TypeError("Failed to execute 'put' on 'R2Bucket': parameter 2 is not of type 'ReadableStream or ArrayBuffer or ArrayBufferView or string or Blob'.");
+        throw new TypeError(`Failed to execute '${method}': parameter 2 is not of type 'ReadableStream or ArrayBuffer or ArrayBufferView or string or Blob'.`);
       }
       return { content, length: content.length };
     }
 
-    function putRequest(key, options) {
+    function metadataOf(options) {
       if (isGiven(options.ssecKey)) throw notYet('ssecKey of an R2 bucket');
       return {
-        method: 'put',
-        key,
-        onlyIf: conditionOf(options.onlyIf),
         httpMetadata: httpMetadataOf(options.httpMetadata),
         customMetadata: customMetadataOf(options.customMetadata),
-        checksum: checksumOf(options),
         storageClass: isGiven(options.storageClass) ? textOf(options.storageClass) : undefined,
       };
     }
 
-    async function put(bucket, key, value, options) {
-      let request;
+    const putRequest = (key, options) => ({
+      method: 'put',
+      key,
+      ...metadataOf(options),
+      onlyIf: conditionOf(options.onlyIf),
+      checksum: checksumOf(options),
+    });
+
+    /** Sends a value with what `request` makes; gives the answer. `method` is what both were given to. */
+    async function send(bucket, method, request, value) {
+      let asked;
       let sent;
       try {
-        request = putRequest(key, options);
-        sent = contentOf(value);
+        asked = request();
+        sent = contentOf(value, method);
       } catch (error) {
         if (isStream(value) && !streams().isLocked(value)) {
-          const reason = new Error('Stream cancelled because the associated put operation encountered an error.');
+          const reason = new Error(`Stream cancelled because the associated ${method.split("'")[0]} operation encountered an error.`);
           void streams().cancel(value, reason).catch(() => {});
         }
         throw error;
       }
       let broken;
       try {
-        const { answer } = await ask(bucket, { ...request, length: sent.length }, sent.content, error => { broken = error; });
-        return headOf(answer.object);
+        const { answer } = await ask(bucket, { ...asked, length: sent.length }, sent.content, error => { broken = error; });
+        return answer;
       } catch (error) {
         // What broke the body says more than that it broke.
         if (broken !== undefined && error.message.endsWith('(10013)')) throw broken;
         throw error;
       }
     }
+
+    // ---- Multipart uploads.
+
+    const PARTS_MAX = 10_000;
+
+    function partNumberOf(value) {
+      const number = Number(value) | 0;
+      if (number < 1 || number > PARTS_MAX) {
+        throw new TypeError(`Part number must be between 1 and ${PARTS_MAX} (inclusive). Actual value was: ${number}`);
+      }
+      return number;
+    }
+
+    function uploadedPartOf(value) {
+      const { partNumber, etag } = toDictionary(value, 'uploadedParts');
+      if (!isGiven(partNumber) || !isGiven(etag)) throw new TypeError('A part of a multipart upload has a partNumber and an etag.');
+      return { partNumber: partNumberOf(partNumber), etag: textOf(etag) };
+    }
+
+    class R2MultipartUpload {
+      #bucket;
+      #named;
+      constructor(key, bucket, named) {
+        if (key !== KEY) throw new TypeError('Illegal constructor');
+        this.#bucket = bucket;
+        this.#named = named;
+        show(this, 'key', named.key);
+        show(this, 'uploadId', named.uploadId);
+      }
+      async uploadPart(partNumber, value, options = undefined) {
+        const method = "uploadPart' on 'R2MultipartUpload";
+        needArguments(arguments.length, 2, method);
+        const named = this.#named;
+        const request = () => {
+          if (isGiven(toDictionary(options, method).ssecKey)) throw notYet('ssecKey of an R2 bucket');
+          return { method: 'uploadPart', ...named, partNumber: partNumberOf(partNumber) };
+        };
+        const { partNumber: number, etag } = await send(this.#bucket, method, request, value);
+        return { partNumber: number, etag };
+      }
+      async complete(uploadedParts) {
+        needArguments(arguments.length, 1, "complete' on 'R2MultipartUpload");
+        if (!Array.isArray(uploadedParts)) {
+          throw new TypeError("Failed to execute 'complete' on 'R2MultipartUpload': parameter 1 is not of type 'Array'.");
+        }
+        const request = { method: 'completeMultipartUpload', ...this.#named, parts: uploadedParts.map(uploadedPartOf) };
+        return headOf((await ask(this.#bucket, request)).answer.object);
+      }
+      async abort() {
+        await ask(this.#bucket, { method: 'abortMultipartUpload', ...this.#named });
+      }
+    }
+    defineProperty(R2MultipartUpload.prototype, Symbol.toStringTag, { value: 'R2MultipartUpload', configurable: true });
 
     const INCLUDES = ['httpMetadata', 'customMetadata'];
 
@@ -367,7 +425,10 @@ export default function (native, internals) {
         if (object === null || !hasBody) return headOf(object);
         return new GetResult(KEY, object, bodyOf(body, object.range.length));
       },
-      put: (bucket, key, value, options) => put(bucket, textOf(key), value, options),
+      async put(bucket, key, value, options) {
+        const name = textOf(key);
+        return headOf((await send(bucket, "put' on 'R2Bucket", () => putRequest(name, options), value)).object);
+      },
       async delete(bucket, keys) {
         await ask(bucket, { method: 'delete', keys: Array.isArray(keys) ? keys.map(textOf) : [textOf(keys)] });
       },
@@ -375,6 +436,13 @@ export default function (native, internals) {
         const { objects, truncated, cursor, delimitedPrefixes } = (await ask(bucket, listRequest(options))).answer;
         return { objects: objects.map(headOf), truncated, ...(cursor !== undefined && { cursor }), delimitedPrefixes };
       },
+      async createMultipartUpload(bucket, key, options) {
+        const request = { method: 'createMultipartUpload', key: textOf(key), ...metadataOf(options) };
+        const { uploadId } = (await ask(bucket, request)).answer;
+        return new R2MultipartUpload(KEY, bucket, { key: request.key, uploadId });
+      },
+      resumeMultipartUpload: (bucket, key, uploadId) =>
+        new R2MultipartUpload(KEY, bucket, { key: textOf(key), uploadId: textOf(uploadId) }),
     };
   }
 
@@ -403,13 +471,14 @@ export default function (native, internals) {
     async list(options = undefined) {
       return await operations().list(this.#name, toDictionary(options, "list' on 'R2Bucket"));
     }
-    async createMultipartUpload() {
-      void this.#name;
-      throw notYet('R2Bucket.createMultipartUpload');
+    async createMultipartUpload(key, options = undefined) {
+      const method = "createMultipartUpload' on 'R2Bucket";
+      needArguments(arguments.length, 1, method);
+      return await operations().createMultipartUpload(this.#name, key, toDictionary(options, method));
     }
-    resumeMultipartUpload() {
-      void this.#name;
-      throw notYet('R2Bucket.resumeMultipartUpload');
+    resumeMultipartUpload(key, uploadId) {
+      needArguments(arguments.length, 2, "resumeMultipartUpload' on 'R2Bucket");
+      return operations().resumeMultipartUpload(this.#name, key, uploadId);
     }
   }
   defineProperty(R2Bucket.prototype, Symbol.toStringTag, { value: 'R2Bucket', configurable: true });

@@ -388,18 +388,78 @@ fn errors_of_r2_are_told_with_method_and_code() {
     let body = "
         const key = 'k'.repeat(1025);
         return [await fails(B.put(key, '')), await fails(B.get(key)), await fails(B.head(key)), await fails(B.delete(key)),
-            await fails(B.put('a', '', { customMetadata: { a: 'b'.repeat(2048) } })), await fails(B.createMultipartUpload('a')),
-            await fails((async () => B.resumeMultipartUpload('a', 'b'))()), await fails(B.put('a', '', { ssecKey: 'x' })), await fails(B.get())]";
+            await fails(B.put('a', '', { customMetadata: { a: 'b'.repeat(2048) } })), await fails(B.createMultipartUpload(key)),
+            await fails(B.resumeMultipartUpload('a', 'b').abort()), await fails(B.put('a', '', { ssecKey: 'x' })), await fails(B.get())]";
     assert_eq!(
         run(body),
         concat!(
             r#"["Error: put: The specified object name is not valid. (10020)","Error: get: The specified object name is not valid. (10020)","#,
             r#""Error: head: The specified object name is not valid. (10020)","Error: delete: The specified object name is not valid. (10020)","#,
             r#""Error: put: Your metadata headers exceed the maximum allowed metadata size. (10012)","#,
-            r#""Error: R2Bucket.createMultipartUpload is not supported yet.","Error: R2Bucket.resumeMultipartUpload is not supported yet.","#,
+            r#""Error: createMultipartUpload: The specified object name is not valid. (10020)","#,
+            r#""Error: abortMultipartUpload: The specified multipart upload does not exist. (10024)","#,
             r#""Error: ssecKey of an R2 bucket is not supported yet.","TypeError: Failed to execute 'get' on 'R2Bucket': 1 argument required, but only 0 present."]"#,
         )
     );
+}
+
+#[test]
+fn a_multipart_upload_becomes_an_object() {
+    let body = "
+        const part = new Uint8Array(5 << 20).fill(1);
+        const options = { httpMetadata: { contentType: 'text/plain' }, customMetadata: { b: 'c' } };
+        const upload = await B.createMultipartUpload('a', options);
+        const second = await B.resumeMultipartUpload('a', upload.uploadId).uploadPart(2, new Response('end').body);
+        const first = await upload.uploadPart(1, part);
+        const before = await B.head('a');
+        const object = await upload.complete([second, first]);
+        const got = await B.get('a', { range: { offset: part.length - 1 } });
+        return [upload.key, upload.uploadId.length, Object.keys(first), first.partNumber, typeof first.etag, before, object.size,
+            /^[0-9a-f]{32}-2$/.test(object.etag), object.checksums, object.customMetadata, got.httpMetadata.contentType,
+            [...await got.bytes()], Object.prototype.toString.call(upload), await fails(upload.abort())]";
+    assert_eq!(
+        run(body),
+        concat!(
+            r#"["a",32,["partNumber","etag"],1,"string",null,5242883,true,{},{"b":"c"},"text/plain",[1,101,110,100],"#,
+            r#""[object R2MultipartUpload]","Error: abortMultipartUpload: The specified multipart upload does not exist. (10024)"]"#,
+        )
+    );
+}
+
+#[test]
+fn what_a_multipart_upload_is_given_is_checked() {
+    let body = "
+        const upload = await B.createMultipartUpload('a');
+        const taken = await upload.uploadPart('3', 'x');
+        const stream = new ReadableStream();
+        return [taken.partNumber, await fails(upload.uploadPart(0, stream)), await fails(upload.uploadPart(10001, 'x')),
+            await fails(upload.uploadPart(1)), await fails(upload.uploadPart(1, 5)), await fails(upload.complete()),
+            await fails(upload.complete('x')), await fails(upload.complete([{ partNumber: 1 }])), await fails(upload.complete([])),
+            await fails(upload.complete([{ partNumber: 1, etag: 'x' }])), await fails(upload.uploadPart(1, 'x', { ssecKey: 'x' })),
+            await fails(B.createMultipartUpload('a', { ssecKey: 'x' })), (() => { try { new upload.constructor(); } catch (error) { return error.message; } })(),
+            await upload.abort(), await fails(upload.uploadPart(1, 'x'))]";
+    let range = "TypeError: Part number must be between 1 and 10000 (inclusive). Actual value was:";
+    let of = "on 'R2MultipartUpload'";
+    let expected = serde_json::json!([
+        3,
+        format!("{range} 0"),
+        format!("{range} 10001"),
+        format!("TypeError: Failed to execute 'uploadPart' {of}: 2 arguments required, but only 1 present."),
+        format!(
+            "TypeError: Failed to execute 'uploadPart' {of}: parameter 2 is not of type 'ReadableStream or ArrayBuffer or ArrayBufferView or string or Blob'."
+        ),
+        format!("TypeError: Failed to execute 'complete' {of}: 1 argument required, but only 0 present."),
+        format!("TypeError: Failed to execute 'complete' {of}: parameter 1 is not of type 'Array'."),
+        "TypeError: A part of a multipart upload has a partNumber and an etag.",
+        "Error: completeMultipartUpload: There was a problem with the multipart upload. (10048)",
+        "Error: completeMultipartUpload: One or more of the specified parts could not be found. (10025)",
+        "Error: ssecKey of an R2 bucket is not supported yet.",
+        "Error: ssecKey of an R2 bucket is not supported yet.",
+        "Illegal constructor",
+        null,
+        "Error: uploadPart: The specified multipart upload does not exist. (10024)",
+    ]);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&run(body)).unwrap(), expected);
 }
 
 #[test]

@@ -8,9 +8,9 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use holdfast_bucket::{BucketError, ByteStream, ErrorKind};
 use holdfast_records::{Key, R2Body, R2Checksums};
 use holdfast_telemetry::metrics;
-use holdfast_types::{R2BodyId, R2BucketName};
+use holdfast_types::R2BucketName;
 
-use super::{INLINE_LEN_MAX, R2, now_ms, random};
+use super::{INLINE_LEN_MAX, R2, fresh_body_id};
 use crate::R2Error;
 use crate::digest::{Digests, Given};
 use crate::request::Put;
@@ -129,7 +129,7 @@ impl R2 {
             (R2Body::Inline, inline, outcome)
         } else {
             let _room = self.upload_room(put.length).await?;
-            let id = R2BodyId::new(now_ms(), random()?);
+            let id = fresh_body_id()?;
             let key = Key::R2Body(name.clone(), put.key.clone(), id).to_string();
             let outcome = self.bucket.put_stream(&key, body).await.map(drop);
             (R2Body::Blob(id), Bytes::new(), outcome)
@@ -137,11 +137,27 @@ impl R2 {
         let finished = finish(&shared, outcome, given);
         if finished.is_err() {
             // It may have arrived all the same; no record names it.
-            self.remove_body(name, &put.key, place.id()).await;
+            self.remove_body(name, &put.key, Some(&place)).await;
         }
         let (etag, checksums) = finished?;
         metrics().r2_bytes("in", put.length);
         Ok(Written { place, inline, etag, checksums })
+    }
+
+    /// Writes a part of a multipart upload; gives its MD5.
+    pub(super) async fn write_part(
+        &self,
+        key: &str,
+        length: u64,
+        body: ByteStream,
+    ) -> Result<[u8; 16], R2Error> {
+        let shared = Arc::new(Mutex::new(Passed { len: 0, digests: Digests::new(None), broken: None }));
+        let body = watched(cut(body), length, Arc::clone(&shared));
+        let _room = self.upload_room(length).await?;
+        let outcome = self.bucket.put_stream(key, body).await.map(drop);
+        let md5 = finish_part(&shared, outcome)?;
+        metrics().r2_bytes("in", length);
+        Ok(md5)
     }
 
     async fn upload_room(&self, len: u64) -> Result<tokio::sync::SemaphorePermit<'_>, R2Error> {
@@ -149,6 +165,15 @@ impl R2 {
         let room = tokio::time::timeout(ROOM_TIMEOUT, self.uploads.acquire_many(mib)).await;
         room.map_err(|_| R2Error::busy())?.map_err(R2Error::internal)
     }
+}
+
+fn finish_part(shared: &Shared, outcome: Result<(), BucketError>) -> Result<[u8; 16], R2Error> {
+    let mut passed = lock(shared);
+    if let Some(why) = passed.broken.take() {
+        return Err(R2Error::broken_body(&why));
+    }
+    outcome?;
+    Ok(std::mem::replace(&mut passed.digests, Digests::new(None)).md5())
 }
 
 fn finish(

@@ -34,9 +34,9 @@ impl R2 {
             let seen = self.look(&record_key).await?;
             let Some(head) = seen.object() else { return Ok(()) };
             let record = R2Record::new(fresh_write_id()?, seen.barred().to_vec(), None);
-            match self.replace(&record_key, &seen, &record, b"").await {
+            match self.replace(name, &key, &seen, &record, b"").await {
                 Replaced::Yes => {
-                    self.remove_body(name, &key, head.body.id()).await;
+                    self.remove_body(name, &key, Some(&head.body)).await;
                     return Ok(());
                 }
                 // What came in between is deleted as well.

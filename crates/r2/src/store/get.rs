@@ -56,6 +56,9 @@ impl R2 {
         head: &R2ObjectHead,
         range: &Range<u64>,
     ) -> Result<Option<AnswerBody>, R2Error> {
+        if let R2Body::Parts(upload) = head.body {
+            return self.open_parts(name, (seen, head), upload, range).await;
+        }
         let R2Body::Blob(id) = head.body else {
             let within = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
             let range = within(range.start)..within(range.end);

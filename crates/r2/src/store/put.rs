@@ -8,7 +8,7 @@ use holdfast_types::{Millis, R2BucketName};
 use super::body::Written;
 use super::{R2, RACES_MAX, Replaced, Seen, fresh_write_id, now_ms, pause, record_key};
 use crate::answer::{Shown, object_json};
-use crate::limits::{check_key, check_metadata, check_size};
+use crate::limits::{check_key, check_metadata, check_size, check_storage_class};
 use crate::request::Put;
 use crate::{Answer, R2Error};
 
@@ -22,10 +22,7 @@ impl R2 {
         check_key(&put.key)?;
         check_size(put.length)?;
         check_metadata(&put.custom_metadata, &put.http_metadata)?;
-        let class = put.storage_class.as_deref().unwrap_or("Standard");
-        if !matches!(class, "Standard" | "InfrequentAccess") {
-            return Err(R2Error::invalid_argument(format!("The storage class {class} is not valid.")));
-        }
+        check_storage_class(put.storage_class.as_deref())?;
         let key = record_key(name, &put.key);
         let seen = self.look(&key).await?;
         if !put.only_if.holds(seen.state()) {
@@ -65,12 +62,12 @@ impl R2 {
                     return Ok(Some(head));
                 }
                 if !put.only_if.holds(seen.state()) {
-                    self.remove_body(name, &put.key, head.body.id()).await;
+                    self.remove_body(name, &put.key, Some(&head.body)).await;
                     return Ok(None);
                 }
             }
             let record = R2Record::new(fresh_write_id()?, seen.barred().to_vec(), Some(head.clone()));
-            match self.replace(&key, &seen, &record, &inline).await {
+            match self.replace(name, &put.key, &seen, &record, &inline).await {
                 Replaced::Yes => return Ok(Some(self.published(name, put, &seen, head).await)),
                 Replaced::No => {}
                 // Only a sweep came after this one: it carries on what it finds.
@@ -87,7 +84,7 @@ impl R2 {
                 Replaced::Unknown(error) => return Err(error),
             }
         }
-        self.remove_body(name, &put.key, head.body.id()).await;
+        self.remove_body(name, &put.key, Some(&head.body)).await;
         Err(R2Error::internal(format!("`{key}` is written to all the time: {RACES_MAX} races were lost")))
     }
 
@@ -99,8 +96,7 @@ impl R2 {
         before: &Seen,
         head: R2ObjectHead,
     ) -> R2ObjectHead {
-        let body = before.object().and_then(|object| object.body.id());
-        self.remove_body(name, &put.key, body).await;
+        self.remove_body(name, &put.key, before.object().map(|object| &object.body)).await;
         head
     }
 

@@ -1,4 +1,4 @@
-//! The sweep: bodies that no record names, of puts that did not end and of processes that died between two writes. A body
+//! The sweep: bodies and multipart uploads that no record names, of puts that did not end and of processes that died between two writes. A body
 //! is deleted only once the record says that no writer may name it any more: a writer that saw the record before cannot
 //! replace it, one that looks at it later sees that, or that the body is gone.
 
@@ -18,9 +18,9 @@ const BARRED_MAX: usize = 64;
 /// What a sweep came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Bodies that were looked at.
+    /// Bodies and parts of uploads that were looked at.
     pub bodies: u64,
-    /// Bodies that were deleted.
+    /// Those that were deleted.
     pub deleted: u64,
 }
 
@@ -43,8 +43,8 @@ impl R2 {
         }
     }
 
-    /// Deletes the bodies of a bucket that no object has, where they are older than this. A put may be under way for long;
-    /// one whose body is swept fails, and nothing else is harmed.
+    /// Deletes the bodies and multipart uploads of a bucket that no object has, where they are older than this. A put may be
+    /// under way for long, and an upload; one that is swept fails, and nothing else is harmed.
     ///
     /// # Errors
     /// The bucket did not answer. Safe to repeat.
@@ -79,17 +79,17 @@ impl R2 {
         if let Some((key, ids)) = group {
             swept.deleted += self.sweep_one(name, &key, &ids).await?;
         }
-        Ok(swept)
+        let Swept { bodies, deleted } = self.sweep_uploads(name, until).await?;
+        Ok(Swept { bodies: swept.bodies + bodies, deleted: swept.deleted + deleted })
     }
 
     /// Deletes those of an object's bodies that its record does not name. Gives how many.
     async fn sweep_one(&self, name: &R2BucketName, key: &str, ids: &[R2BodyId]) -> Result<u64, R2Error> {
-        let record = record_key(name, key);
         let is_dead =
             |seen: &Seen, id: R2BodyId| seen.object().and_then(|object| object.body.id()) != Some(id);
         let body = |id| Key::R2Body(name.clone(), key.to_owned(), id).to_string();
         let (mut dead, mut before) = (Vec::new(), Vec::new());
-        self.rewrite(&record, |seen| {
+        self.rewrite(name, key, |seen| {
             dead = ids.iter().copied().filter(|id| is_dead(seen, *id)).collect();
             before = seen.barred().iter().copied().filter(|id| !dead.contains(id)).collect();
             let mut barred = seen.barred().to_vec();
@@ -107,11 +107,11 @@ impl R2 {
         // They are gone, so nobody needs to be told any more; nor of those that a sweep deleted which then died.
         let mut gone = dead.clone();
         for id in before {
-            if self.bucket.head(&body(id)).await?.is_none() {
+            if self.bucket.head(&body(id)).await?.is_none() && self.is_cleared(name, key, id).await? {
                 gone.push(id);
             }
         }
-        self.rewrite(&record, |seen| {
+        self.rewrite(name, key, |seen| {
             let barred: Vec<R2BodyId> =
                 seen.barred().iter().copied().filter(|id| !gone.contains(id)).collect();
             (barred.len() < seen.barred().len()).then_some(barred)
@@ -121,19 +121,21 @@ impl R2 {
     }
 
     /// Replaces a record by one of the same object with other barred bodies, where there are others to be.
-    async fn rewrite(
+    pub(super) async fn rewrite(
         &self,
-        key: &str,
+        name: &R2BucketName,
+        object: &str,
         mut change: impl FnMut(&Seen) -> Option<Vec<R2BodyId>>,
     ) -> Result<(), R2Error> {
+        let key = record_key(name, object);
         for races in 0..RACES_MAX {
             if races > 0 {
                 pause(races).await?;
             }
-            let seen = self.read(key).await?;
+            let seen = self.read(&key).await?;
             let Some(barred) = change(&seen) else { return Ok(()) };
             let record = R2Record::new(fresh_write_id()?, barred, seen.object().cloned());
-            match self.replace(key, &seen, &record, &seen.body).await {
+            match self.replace(name, object, &seen, &record, &seen.body).await {
                 Replaced::Yes => return Ok(()),
                 Replaced::No | Replaced::Overtaken(_) => {}
                 Replaced::Unknown(error) => return Err(error),

@@ -10,6 +10,8 @@ use tokio::task::JoinHandle;
 
 use super::*;
 
+mod multipart;
+
 /// More than lies in a record.
 const LARGE: usize = 100_000;
 

@@ -19,7 +19,7 @@ impl R2Metrics {
 }
 
 impl Metrics {
-    /// An operation on an R2 bucket has ended: `head`, `get`, `put`, `delete`, `list`.
+    /// An operation on an R2 bucket has ended: `head`, `get`, `put`, `delete`, `list`, and those of multipart uploads.
     pub fn r2_operation(&self, operation: &'static str, is_ok: bool) {
         let outcome = if is_ok { "ok" } else { "failed" };
         let attributes = [KeyValue::new("operation", operation), KeyValue::new("outcome", outcome)];
