@@ -86,14 +86,4 @@ pub fn published_json(bundled: &Bundled, published: &Published) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn the_packager_lets_through_the_modules_of_node_that_isolates_have() {
-        let lets_through: BTreeSet<String> =
-            holdfast_bundle::NODE_MODULES.iter().map(|name| format!("node:{name}")).collect();
-        let has: BTreeSet<String> = holdfast_js::node_modules().map(ToOwned::to_owned).collect();
-        assert_eq!(lets_through, has);
-    }
-}
+mod tests;

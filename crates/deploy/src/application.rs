@@ -29,9 +29,12 @@ impl Loaded {
     pub fn application(&self) -> Result<Application, DeployError> {
         let manifest = self.package.manifest();
         let mut modules = Vec::with_capacity(manifest.modules.len());
+        let mut source_maps = Vec::new();
         for module in &manifest.modules {
             let bytes = self.package.bytes(module.content).clone();
             modules.push((module.name.clone(), source_kind(module.kind), bytes));
+            let map = module.source_map.map(|map| self.package.bytes(map).clone());
+            source_maps.extend(map.map(|map| (module.name.clone(), map)));
         }
         for (name, whose) in [(DATABASES, "databases"), (CRON_CLASS, "cron triggers")] {
             if manifest.classes.iter().any(|class| class == name) {
@@ -45,6 +48,7 @@ impl Loaded {
         let assets = self.asset_server()?;
         let application = bind(application, manifest, &self.secrets)
             .with_assets(assets)
+            .with_source_maps(source_maps)
             .scheduled(manifest.crons.iter().cloned())
             .compatibility(&manifest.compatibility_date, manifest.compatibility_flags.iter().cloned());
         application.compile().map_err(|error| not_runnable(&error))?;

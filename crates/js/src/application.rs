@@ -13,6 +13,7 @@ use http::{HeaderMap, Request, Response, Uri};
 use crate::effect::JsError;
 use crate::foreign::Bytecode;
 use crate::isolate::{CRON_CLASS, modules};
+use crate::source_maps::SourceMaps;
 use crate::wasm;
 
 /// What a module's bytes are.
@@ -110,6 +111,7 @@ pub struct Application {
     version: String,
     crons: BTreeSet<String>,
     assets: Option<Arc<dyn AssetServer>>,
+    source_maps: SourceMaps,
     /// The bytecode of its ECMAScript modules, or why there is none.
     compiled: OnceLock<Result<BTreeMap<String, Bytecode>, JsError>>,
     /// Its modules of WebAssembly, or which of them is wrong.
@@ -155,6 +157,7 @@ impl Application {
             version: version.into(),
             crons: BTreeSet::new(),
             assets: None,
+            source_maps: SourceMaps::default(),
             compiled: OnceLock::new(),
             wasm: OnceLock::new(),
             wasm_engine: OnceLock::new(),
@@ -179,6 +182,22 @@ impl Application {
     #[must_use]
     pub fn with_assets(self, assets: Option<Arc<dyn AssetServer>>) -> Self {
         Self { assets, ..self }
+    }
+
+    /// With the source maps of modules, by name: stacks in logs then name the files that the modules were made from.
+    #[must_use]
+    pub fn with_source_maps(self, maps: impl IntoIterator<Item = (String, Bytes)>) -> Self {
+        Self { source_maps: SourceMaps::new(maps), ..self }
+    }
+
+    /// A text for a log, whose stacks name places of the project's files where there are maps.
+    pub(crate) fn map_stacks(&self, text: String) -> String {
+        self.source_maps.map(text, |name| Some(&self.source(name)?.bytes[..]))
+    }
+
+    /// An error for a log, likewise.
+    pub(crate) fn map_stack(&self, error: JsError) -> JsError {
+        JsError { stack: error.stack.map(|stack| self.map_stacks(stack)), ..error }
     }
 
     /// Its static files.

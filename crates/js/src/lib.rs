@@ -11,6 +11,7 @@ mod isolate;
 mod node;
 mod prelude;
 mod rpc;
+mod source_maps;
 mod storage;
 #[cfg(test)]
 mod testing;

@@ -68,6 +68,7 @@ fn log(ctx: Ctx<'_>, level: u8, mut text: String) {
             text.truncate(text.floor_char_boundary(LINE_LEN_MAX));
             text.push('…');
         }
+        let text = host.code.map_stacks(text);
         host.emit(Effect::Log { event: host.event(), level, text });
     }
 }

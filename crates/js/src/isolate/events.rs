@@ -143,21 +143,22 @@ fn returned<'js>(ctx: Ctx<'js>, event: u64, value: TypedArray<'js, u8>) {
     host(&ctx).emit(Effect::Return { event: EventId::new(event), value });
 }
 
-/// What `describe` of `events.js` tells of an error.
-fn error_of(error: &Object<'_>) -> Result<JsError> {
+/// What `describe` of `events.js` tells of an error, for the log.
+fn error_of(ctx: &Ctx<'_>, error: &Object<'_>) -> Result<JsError> {
     let stack: String = error.get("stack")?;
-    Ok(JsError {
+    let error = JsError {
         name: error.get("name")?,
         message: error.get("message")?,
         stack: (!stack.is_empty()).then_some(stack),
         retryable: error.get("retryable")?,
         overloaded: error.get("overloaded")?,
         ..JsError::default()
-    })
+    };
+    Ok(host(ctx).code.map_stack(error))
 }
 
 fn fail<'js>(ctx: Ctx<'js>, event: u64, error: Object<'js>, pass_through: bool) -> Result<()> {
-    let error = error_of(&error)?;
+    let error = error_of(&ctx, &error)?;
     host(&ctx).emit(Effect::Fail { event: EventId::new(event), error, pass_through });
     Ok(())
 }
@@ -167,16 +168,16 @@ fn done(ctx: Ctx<'_>, event: u64) {
 }
 
 fn abort<'js>(ctx: Ctx<'js>, error: Object<'js>) -> Result<()> {
-    host(&ctx).break_with(BrokenCause::Aborted(error_of(&error)?));
+    host(&ctx).break_with(BrokenCause::Aborted(error_of(&ctx, &error)?));
     Ok(())
 }
 
 fn break_constructor<'js>(ctx: Ctx<'js>, error: Object<'js>) -> Result<()> {
-    host(&ctx).break_with(BrokenCause::ConstructorThrew(error_of(&error)?));
+    host(&ctx).break_with(BrokenCause::ConstructorThrew(error_of(&ctx, &error)?));
     Ok(())
 }
 
 fn break_gate<'js>(ctx: Ctx<'js>, error: Object<'js>) -> Result<()> {
-    host(&ctx).break_with(BrokenCause::BlockConcurrencyFailed(error_of(&error)?));
+    host(&ctx).break_with(BrokenCause::BlockConcurrencyFailed(error_of(&ctx, &error)?));
     Ok(())
 }

@@ -55,7 +55,7 @@ pub(crate) fn compile(code: &Application) -> std::result::Result<BTreeMap<String
                 let bytecode = Bytecode::compile(&ctx, name, text).catch(&ctx);
                 compiled.insert(
                     name.to_owned(),
-                    bytecode.map_err(|error| in_module(name, errors::of_caught(error)))?,
+                    bytecode.map_err(|error| code.map_stack(in_module(name, errors::of_caught(error))))?,
                 );
             }
         }

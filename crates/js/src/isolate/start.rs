@@ -45,7 +45,10 @@ pub(super) fn start(
     if budget.is_exceeded() {
         return Err(StartError::Exceeded(BrokenCause::CpuExceeded));
     }
-    loaded?;
+    loaded.map_err(|error| match error {
+        StartError::Threw(error) => StartError::Threw(code.map_stack(error)),
+        other => other,
+    })?;
     Ok(Isolate { context, runtime, host, budget, broken: None })
 }
 
