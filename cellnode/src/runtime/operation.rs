@@ -33,6 +33,8 @@ pub(crate) enum Operation {
     QueryDatabase(Box<DatabaseRequest>),
     /// A request to an R2 bucket.
     AskBucket(Box<BucketRequest>),
+    /// A request to the caches of this program.
+    AskCache(Box<CacheRequest>),
     /// A TCP connection.
     Connect(Box<ConnectRequest>),
     /// Nothing: it failed before it could begin, and its runtime is to be told like of any other.
@@ -91,6 +93,17 @@ pub(crate) struct BucketRequest {
     pub(crate) body: Body,
 }
 
+/// A request to the caches of this program.
+#[derive(Debug)]
+pub(crate) struct CacheRequest {
+    /// Has them.
+    pub(crate) outbound: Outbound,
+    /// What is asked, as JSON.
+    pub(crate) request: Bytes,
+    /// What is put.
+    pub(crate) body: Body,
+}
+
 /// A TCP connection to a server.
 #[derive(Debug)]
 pub(crate) struct ConnectRequest {
@@ -126,7 +139,7 @@ pub(crate) enum OpAnswer {
     Response(Box<ServerAnswer>),
     /// The result of a method, or of statements.
     Returned(Bytes),
-    /// What an R2 bucket says, and the bytes of an object; or the key of a connection, and what its server sends.
+    /// What an R2 bucket or a cache says, and the bytes of an object or an answer; or the key of a connection, and what its server sends.
     Object(Bytes, RequestBody),
     /// There is no answer.
     Failed(Box<JsError>),
@@ -148,6 +161,7 @@ impl Operation {
             }
             Self::QueryDatabase(query) => query.request.len(),
             Self::AskBucket(request) => request.request.len().saturating_add(of(&request.body)),
+            Self::AskCache(request) => request.request.len().saturating_add(of(&request.body)),
         }
     }
 
@@ -180,6 +194,7 @@ impl Operation {
             Self::CallObject(request) => call_object(*request).await,
             Self::QueryDatabase(query) => query_database(*query).await,
             Self::AskBucket(request) => ask_bucket(*request).await,
+            Self::AskCache(request) => ask_cache(*request).await,
             Self::Connect(request) => connect(*request).await,
             Self::Write(_) | Self::Failed(_) => unreachable!("neither is waited for"),
         };
@@ -215,6 +230,12 @@ async fn query_database(query: DatabaseRequest) -> Result<OpAnswer, JsError> {
 async fn ask_bucket(request: BucketRequest) -> Result<OpAnswer, JsError> {
     let BucketRequest { outbound, bucket, request, body } = request;
     let BucketReply { head, body } = outbound.ask_bucket(&bucket, &request, body).await?;
+    Ok(OpAnswer::Object(head, at_hand(body).await?))
+}
+
+async fn ask_cache(request: CacheRequest) -> Result<OpAnswer, JsError> {
+    let CacheRequest { outbound, request, body } = request;
+    let BucketReply { head, body } = outbound.ask_cache(&request, body).await?;
     Ok(OpAnswer::Object(head, at_hand(body).await?))
 }
 

@@ -176,6 +176,13 @@ pub enum Op {
         /// What is put.
         body: OutgoingBody,
     },
+    /// A request to the caches of this program. Answered with [`OpAnswer::Object`].
+    AskCache {
+        /// JSON, as `crates/outbound` reads it.
+        request: Bytes,
+        /// The body of an answer that is put.
+        body: OutgoingBody,
+    },
     /// A TCP connection. Answered with [`OpAnswer::Object`] once it stands.
     Connect(OutgoingConnection),
     /// The next chunk of a body. Answered with [`OpAnswer::Chunk`].
@@ -200,9 +207,9 @@ pub enum OpAnswer {
     Response(IncomingResponse),
     /// The result of a method, in the clone format; for a database, JSON.
     Returned(Bytes),
-    /// What an R2 bucket says, and the bytes of an object; or a connection, and what its server sends.
+    /// What an R2 bucket or a cache says, and the bytes of an object or an answer; or a connection, and what its server sends.
     Object {
-        /// JSON of a bucket; of a connection the key to upgrade it by, empty where it cannot be.
+        /// JSON of a bucket or a cache; of a connection the key to upgrade it by, empty where it cannot be.
         head: Bytes,
         /// The bytes.
         body: IncomingBody,

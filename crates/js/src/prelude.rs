@@ -53,6 +53,7 @@ static PARTS: &[&Part] = &[
     &web::http::RESPONSE,
     &web::fetch::PART,
     &web::sockets::PART,
+    &web::cache::PART,
     &clone::PART,
     &wasm::PART,
 ];

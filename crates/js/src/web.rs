@@ -4,6 +4,7 @@
 use crate::prelude::{Part, no_natives};
 
 pub(crate) mod blob;
+pub(crate) mod cache;
 pub(crate) mod compression;
 pub(crate) mod crypto;
 pub(crate) mod encoding;

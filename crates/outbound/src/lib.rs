@@ -4,6 +4,7 @@
 
 mod addresses;
 mod body;
+mod cache;
 mod connect;
 mod databases;
 mod decode;
@@ -47,6 +48,8 @@ pub struct OutboundOptions {
     pub idle_timeout: Duration,
     /// Keeps the objects of R2 buckets; none: there are no R2 buckets.
     pub r2: Option<R2>,
+    /// Bytes of the answers in the caches of the Cache API. 64 MiB.
+    pub cache_bytes_max: u64,
 }
 
 impl Default for OutboundOptions {
@@ -57,6 +60,7 @@ impl Default for OutboundOptions {
             response_timeout: Duration::from_secs(120),
             idle_timeout: Duration::from_secs(120),
             r2: None,
+            cache_bytes_max: 64 << 20,
         }
     }
 }
@@ -83,6 +87,7 @@ struct Inner {
     /// Connects for `connect`: no protocol is offered.
     connections: Connector,
     upgrades: tcp::Upgrades,
+    caches: cache::Caches,
     options: OutboundOptions,
 }
 
@@ -110,7 +115,9 @@ impl Outbound {
         let sockets = connect::connector(&options, roots.clone(), &[b"http/1.1"])?;
         let connections = connect::connector(&options, roots, &[])?;
         let upgrades = tcp::Upgrades::default();
-        Ok(Self { inner: Arc::new(Inner { router, client, sockets, connections, upgrades, options }) })
+        let caches = cache::Caches::new(options.cache_bytes_max);
+        let inner = Inner { router, client, sockets, connections, upgrades, caches, options };
+        Ok(Self { inner: Arc::new(inner) })
     }
 }
 

@@ -14,12 +14,12 @@ use tokio::runtime::Handle;
 use crate::Outbound;
 use crate::body::Patient;
 
-/// What an R2 bucket says.
+/// What an R2 bucket says, or a cache.
 #[derive(Debug)]
 pub struct BucketReply {
     /// JSON.
     pub head: Bytes,
-    /// The bytes of an object.
+    /// The bytes of an object, or of an answer.
     pub body: Body,
 }
 

@@ -1,5 +1,6 @@
 //! `fetch` against a server on loopback, which is allowed to it here.
 
+mod cache;
 mod support;
 mod tcp;
 mod websockets;

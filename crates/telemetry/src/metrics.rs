@@ -2,6 +2,7 @@
 //! recording is an atomic addition.
 
 mod alarms;
+mod cache;
 mod files;
 mod outbound;
 mod paged;
@@ -71,6 +72,7 @@ pub struct Metrics {
     alarms: alarms::AlarmMetrics,
     outbound: outbound::OutboundMetrics,
     r2: r2::R2Metrics,
+    cache: cache::CacheMetrics,
     paged: paged::PagedMetrics,
     restores: Counters2<RestoreSource, Outcome>,
     restore_bytes: BoundCounter<u64>,
@@ -151,6 +153,7 @@ impl Metrics {
             alarms: alarms::AlarmMetrics::new(meter),
             outbound: outbound::OutboundMetrics::new(meter),
             r2: r2::R2Metrics::new(meter),
+            cache: cache::CacheMetrics::new(meter),
             paged: paged::PagedMetrics::new(meter),
             restores: Counters2::new(meter, &names::RESTORES),
             restore_bytes: one(&names::RESTORE_BYTES),

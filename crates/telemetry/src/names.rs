@@ -187,6 +187,12 @@ metrics! {
         "Operations on R2 buckets of the application, by method and outcome: ok, failed.";
     R2_BYTES: Kind::Counter, "holdfast.app_buckets.objects.bytes", "By", ["direction"],
         "Bytes of objects that went into R2 buckets of the application and that were asked of them.";
+    CACHE_LOOKUPS: Kind::Counter, "holdfast.app_cache.lookups.count", "{lookup}", ["outcome"],
+        "Looks into the caches of the Cache API: hit, miss.";
+    CACHE_PUTS: Kind::Counter, "holdfast.app_cache.puts.count", "{answer}", ["outcome"],
+        "Answers that were put into them: kept, passed (they are not to be kept, or too large).";
+    CACHE_BYTES: Kind::UpDown, "holdfast.app_cache.bytes", "By", [],
+        "Bytes of the answers in them.";
     LOG_RETAINED: Kind::UpDown, "holdfast.cellnode.log.retained.bytes", "By", [],
         "Bytes of frames in the memory of sessions that the bucket does not store yet.";
     LOG_BUNDLES: Kind::Counter, "holdfast.cellnode.log.bundles.count", "{bundle}", ["outcome"],

@@ -109,6 +109,12 @@ pub(super) async fn ask_bucket(outbound: Outbound, bucket: String, request: Byte
     reply.map(|reply| Outcome::Object(reply.head, reply.body)).into()
 }
 
+/// A request to the caches of this program.
+pub(super) async fn ask_cache(outbound: Outbound, request: Bytes, body: Body) -> Outcome {
+    let reply = outbound.ask_cache(&request, body).await;
+    reply.map(|reply| Outcome::Object(reply.head, reply.body)).into()
+}
+
 /// A TCP connection. `said` is what is written to it.
 pub(super) async fn connect(outbound: Outbound, connection: OutgoingConnection, said: Body) -> Outcome {
     let connected = outbound.open_connection(connection, said).await;

@@ -25,8 +25,8 @@ const LANES: usize = 4;
 const NOT_THERE: &str = "
 ## Not there yet
 
-Using what is not there throws an error that names it, and a key of `wrangler` that needs it stops the deploy: the
-Cache API, `connect()` of service bindings. Of `nodejs_compat` there are `node:assert`,
+Using what is not there throws an error that names it, and a key of `wrangler` that needs it stops the deploy:
+`connect()` of service bindings. Of `nodejs_compat` there are `node:assert`,
 `async_hooks`, `buffer`, `crypto` (hashes, keyed hashes, random values, PBKDF2, HKDF, Web Crypto), `diagnostics_channel`,
 `events`, `path`, `process`, `querystring`, `stream`, `string_decoder`, `timers`, `url` and `util` (without `MIMEType` and
 `parseArgs`), and the globals; not the rest. Of WebAssembly there is not: exceptions (`Tag`, `Exception`), garbage-collected

@@ -9,8 +9,8 @@ use holdfast_telemetry::metrics;
 use super::convert::{event_of, failed, response_answer, returned};
 use super::object::JsObject;
 use crate::runtime::{
-    AlarmEnd, BucketRequest, ConnectRequest, DatabaseRequest, Effect, ObjectRequest, OpId, Operation, Piece,
-    ServerRequest, Turn,
+    AlarmEnd, BucketRequest, CacheRequest, ConnectRequest, DatabaseRequest, Effect, ObjectRequest, OpId,
+    Operation, Piece, ServerRequest, Turn,
 };
 
 impl JsObject {
@@ -151,6 +151,10 @@ impl JsObject {
             Op::AskBucket { bucket, request, body } => {
                 let body = live.bodies.request(body);
                 Ok(Operation::AskBucket(Box::new(BucketRequest { outbound, bucket, request, body })))
+            }
+            Op::AskCache { request, body } => {
+                let body = live.bodies.request(body);
+                Ok(Operation::AskCache(Box::new(CacheRequest { outbound, request, body })))
             }
             Op::Connect(mut connection) => {
                 let body = std::mem::replace(&mut connection.body, OutgoingBody::None);

@@ -544,6 +544,5 @@ export default function (native, internals) {
   for (const name of ['HTMLRewriter', 'EventSource', 'BroadcastChannel', 'MessageChannel']) {
     missing[name] = { [name]: class { constructor() { throw notYet(name); } } }[name];
   }
-  const cache = () => { throw notYet('caches'); };
-  return { ...missing, caches: { get default() { return cache(); }, open: cache } };
+  return missing;
 }

@@ -474,7 +474,6 @@ fn the_worker_can_call_itself() {
 fn what_is_missing_says_so_by_name() {
     for (expression, name) in [
         ("new HTMLRewriter()", "HTMLRewriter"),
-        ("caches.default", "caches"),
         ("env.OBJECTS.jurisdiction('eu')", "a jurisdiction of Durable Objects"),
         ("env.OBJECTS.newUniqueId({ jurisdiction: 'eu' })", "a jurisdiction of Durable Objects"),
     ] {

@@ -145,7 +145,8 @@ fn globals_come_with_the_modules_from_a_date_on() {
 fn an_isolate_that_uses_nothing_of_node_pays_for_five_names() {
     let without = isolate("", "2026-08-03", &[]).memory_bytes();
     let with = isolate("", "2026-08-04", &[]).memory_bytes();
-    assert!((1..=3 << 10).contains(&(with - without)), "{with} bytes, without {without}");
+    // 3 KiB, and as much again where they are the names for which the global object's table grows.
+    assert!((1..=6 << 10).contains(&(with - without)), "{with} bytes, without {without}");
 }
 
 #[test]

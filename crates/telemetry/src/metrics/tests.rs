@@ -55,6 +55,9 @@ fn touch_everything(metrics: &'static Metrics) {
     metrics.outbound_connection_opened("ok");
     metrics.r2_operation("put", true);
     metrics.r2_bytes("in", 10);
+    metrics.cache_lookup(true);
+    metrics.cache_put(false);
+    metrics.cache_bytes_changed(10);
     metrics.restore(RestoreSource::Local, Outcome::Failed, 7, 3);
     metrics.paged_pages(PageUse::Demand, 3);
     metrics.paged_bytes(PageUse::Fill, 4096);

@@ -78,6 +78,7 @@ impl Slot {
             | Op::CallObject { .. }
             | Op::QueryDatabase { .. }
             | Op::AskBucket { .. }
+            | Op::AskCache { .. }
             | Op::Connect(_)
             | Op::WriteBody { .. } => None,
         };
@@ -126,6 +127,10 @@ impl Slot {
             Op::AskBucket { bucket, request, body } => {
                 let body = self.send_upload(body);
                 Some(self.spawn(op, span, ops::ask_bucket(outbound, bucket, request, body)))
+            }
+            Op::AskCache { request, body } => {
+                let body = self.send_upload(body);
+                Some(self.spawn(op, span, ops::ask_cache(outbound, request, body)))
             }
             Op::Connect(mut connection) => {
                 let said = self.send_upload(std::mem::replace(&mut connection.body, OutgoingBody::None));
