@@ -62,7 +62,7 @@ pub use order::PageOrderError;
 pub use page_map::{MAP_BYTES_PER_PAGE, MapError, PageMap, PageMapBuilder, PagePlace, PageRun};
 pub use page_size::{PageSize, PageSizeError};
 pub use plan::{Plan, PlanError, PlannedFile, REQUEST_COST_BYTES, plan_epoch};
-pub use read_at::ReadAt;
+pub use read_at::{Ahead, ReadAt};
 pub use snapshot::{SnapshotError, SnapshotSpec, encode_snapshot, encode_snapshot_with_wal};
 pub use transaction::{FrameSet, TransactionError, collect_transaction, encode_transaction};
 pub use wal::{Check, Frame, Frames, WAL_FRAME_HEADER_LEN, WAL_HEADER_LEN, WalError, WalHeader, WalReader};

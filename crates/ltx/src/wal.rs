@@ -5,7 +5,7 @@
 use crate::bytes::u32_at;
 use crate::header::WalSpan;
 use crate::page_size::{PageSize, PageSizeError};
-use crate::read_at::ReadAt;
+use crate::read_at::{Ahead, ReadAt};
 use std::io;
 
 /// Bytes of a WAL's header.
@@ -229,6 +229,24 @@ impl<F: ReadAt> WalReader<F> {
         };
         let buffer = vec![0; usize::try_from(len).expect("a frame fits in memory")];
         Ok(Frames { wal: self, next: Some(from), to, sums, buffer })
+    }
+
+    /// The same WAL with the frames `from..=to` read at once: for those who read each of them in parts, and of few frames.
+    ///
+    /// # Errors
+    /// [`WalError::Range`], [`WalError::Truncated`], [`WalError::Io`].
+    pub fn read_ahead(&self, from: u32, to: u32) -> Result<WalReader<Ahead<'_, F>>, WalError> {
+        if from == 0 || from > to {
+            return Err(WalError::Range { from, to });
+        }
+        let len = (u64::from(to - from) + 1) * self.frame_len();
+        let len = usize::try_from(len).expect("few frames fit in memory");
+        let file =
+            Ahead::read(&self.file, self.frame_offset(from), len).map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => WalError::Truncated(to),
+                _ => WalError::Io(error),
+            })?;
+        Ok(WalReader { file, header: self.header, sums: self.sums })
     }
 
     /// The last frame that ends a transaction and up to which all checksums hold, or 0. Reads the whole WAL: for a

@@ -6,13 +6,18 @@ use std::fs::File;
 use std::io;
 
 use bytes::Bytes;
-use holdfast_ltx::{Check, TransactionError, WalError, WalReader, collect_transaction, encode_transaction};
+use holdfast_ltx::{
+    Check, EncodedLtx, ReadAt, TransactionError, WalError, WalReader, collect_transaction, encode_transaction,
+};
 use holdfast_types::{Millis, Txid};
 use tempfile::TempPath;
 
 use super::Engine;
 use super::open::beside;
 use super::spool::{Spool, Spooled};
+
+/// Frames that are read at once, headers and pages: most transactions have fewer, and a system call for each part costs more.
+const AHEAD_FRAMES_MAX: u32 = 8;
 
 /// One LTX transaction.
 #[derive(Debug)]
@@ -72,20 +77,36 @@ impl Engine {
             self.wal = Some(WalReader::open(file)?);
         }
         let wal = self.wal.as_ref().expect("opened above");
-        // The operating system's cache holds what SQLite has just written: the salts tell whose frames they are, and
-        // summing every page again would prove nothing.
-        let set = collect_transaction(wal, from, to, Check::Salts)?;
         let txid = self.position.next();
-        let expected = (set.pages.len() + 1) * (self.page_size as usize / 2 + 64) + 256;
-        let spool = Spool::new(&self.options.spool_dir, self.options.memory_capture_max, expected);
-        let (spool, encoded) = encode_transaction(wal, &set, set.header(wal, txid, now), spool)?;
+        let (spool, encoded, commit) = if to - from < AHEAD_FRAMES_MAX {
+            self.encode(&wal.read_ahead(from, to)?, (from, to), txid, now)?
+        } else {
+            self.encode(wal, (from, to), txid, now)?
+        };
         let body = match spool.finish().map_err(CaptureError::Spool)? {
-            Spooled::Memory(bytes) => CapturedBody::Memory(bytes.into()),
+            Spooled::Memory(bytes) => CapturedBody::Memory(bytes),
             Spooled::File(path) => CapturedBody::File(path),
         };
         self.position = txid;
         self.captured_frames = to;
-        self.commit_pages = set.commit;
-        Ok(Some(Captured { txid, pages: encoded.pages, commit_pages: set.commit, len: encoded.len, body }))
+        self.commit_pages = commit;
+        Ok(Some(Captured { txid, pages: encoded.pages, commit_pages: commit, len: encoded.len, body }))
+    }
+
+    /// Makes the file of some frames; answers the size of the database after it, too, in pages.
+    fn encode<F: ReadAt>(
+        &self,
+        wal: &WalReader<F>,
+        (from, to): (u32, u32),
+        txid: Txid,
+        now: Millis,
+    ) -> Result<(Spool, EncodedLtx, u32), CaptureError> {
+        // The operating system's cache holds what SQLite has just written: the salts tell whose frames they are, and
+        // summing every page again would prove nothing.
+        let set = collect_transaction(wal, from, to, Check::Salts)?;
+        let expected = (set.pages.len() + 1) * (self.page_size as usize / 2 + 64) + 256;
+        let spool = Spool::new(&self.options.spool_dir, self.options.memory_capture_max, expected);
+        let (spool, encoded) = encode_transaction(wal, &set, set.header(wal, txid, now), spool)?;
+        Ok((spool, encoded, set.commit))
     }
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use tempfile::{NamedTempFile, TempPath};
 
 /// Bytes gathered before a write to the file.
@@ -23,7 +24,8 @@ enum Place {
 
 /// What was written.
 pub(super) enum Spooled {
-    Memory(Vec<u8>),
+    /// No longer than what was written: it is kept until the bucket has it.
+    Memory(Bytes),
     File(TempPath),
 }
 
@@ -35,7 +37,11 @@ impl Spool {
 
     pub(super) fn finish(self) -> io::Result<Spooled> {
         match self.place {
-            Place::Memory(bytes) => Ok(Spooled::Memory(bytes)),
+            // What was expected is several times what most captures take.
+            Place::Memory(bytes) if bytes.len() < bytes.capacity() / 2 => {
+                Ok(Spooled::Memory(Bytes::copy_from_slice(&bytes)))
+            }
+            Place::Memory(bytes) => Ok(Spooled::Memory(bytes.into())),
             Place::File { writer, path } => {
                 writer.into_inner().map_err(io::IntoInnerError::into_error)?;
                 Ok(Spooled::File(path))
