@@ -8,6 +8,7 @@
 
 mod capture;
 mod close;
+mod kept;
 mod object;
 mod open;
 mod policy;
@@ -17,7 +18,7 @@ mod run;
 mod shared;
 mod spool;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub use replace::ReplaceError;
 pub(crate) use run::{Budget, RowSink, Session, Summary, Tail};
 pub(crate) use shared::Shared;
 
+use self::kept::KeptStatements;
 use crate::ffi::{self, ConnectionMemory};
 use crate::options::EngineOptions;
 
@@ -45,6 +47,8 @@ const WAL_FRAME_HEADER_LEN: u64 = 24;
 
 /// The engine of one cell. It may move to another thread, but is used by one at a time.
 pub struct Engine {
+    /// Before the connection: dropped first.
+    kept: RefCell<KeptStatements>,
     connection: Connection,
     shared: Arc<Shared>,
     options: EngineOptions,
@@ -168,9 +172,10 @@ impl Engine {
         ffi::connection_memory(&self.connection)
     }
 
-    /// Gives back what an idle cell does not need: cached pages, the read handle of the WAL.
+    /// Gives back what an idle cell does not need: cached pages, kept statements, the read handle of the WAL.
     pub fn trim(&mut self) {
         self.wal = None;
+        self.kept.get_mut().clear();
         if let Err(error) = self.connection.release_memory() {
             tracing::debug!(%error, "sqlite could not release memory");
         }

@@ -271,7 +271,21 @@ impl Statement<'_> {
         unsafe { ffi::sqlite3_stmt_isexplain(self.raw.as_ptr()) != 0 }
     }
 
-    /// Rows visited by full scans so far.
+    /// Ends its run, and keeps it for another. None where the run had not come to its end in order.
+    pub(crate) fn keep(self) -> Option<Kept> {
+        let raw = self.raw;
+        std::mem::forget(self);
+        let kept = Kept { raw };
+        // SAFETY: as in `step`; `kept` finalizes the statement now, and only it. The counter is set back for the next run.
+        let code = unsafe {
+            ffi::sqlite3_stmt_status(raw.as_ptr(), ffi::SQLITE_STMTSTATUS_FULLSCAN_STEP, 1);
+            ffi::sqlite3_clear_bindings(raw.as_ptr());
+            ffi::sqlite3_reset(raw.as_ptr())
+        };
+        (code == ffi::SQLITE_OK).then_some(kept)
+    }
+
+    /// Rows visited by full scans in this run.
     pub(crate) fn full_scan_steps(&self) -> u64 {
         // SAFETY: as in `step`.
         let steps =
@@ -287,6 +301,44 @@ unsafe fn bytes<'a>(data: *const u8, len: c_int) -> &'a [u8] {
         // SAFETY: by this function's contract.
         Ok(len) if !data.is_null() => unsafe { std::slice::from_raw_parts(data, len) },
         _ => &[],
+    }
+}
+
+/// A prepared statement between two runs, finalized when dropped. It must go before its connection: SQLite does not close one
+/// that has statements (`SQLITE_BUSY`), so that a pointer in here is never one to freed memory.
+pub(crate) struct Kept {
+    raw: NonNull<ffi::sqlite3_stmt>,
+}
+
+// SAFETY: a statement belongs to its connection, which may move between threads as long as one at a time uses both; whoever
+// keeps statements keeps them beside their connection.
+unsafe impl Send for Kept {}
+
+impl Kept {
+    /// The statement for another run. None where it is one of another connection, which would be a bug.
+    pub(crate) fn again(self, connection: &Connection) -> Option<Statement<'_>> {
+        // SAFETY: the handle is live while `connection` is borrowed; the statement is live until it is finalized.
+        let (db, own) = unsafe { (connection.handle(), ffi::sqlite3_db_handle(self.raw.as_ptr())) };
+        if db != own {
+            return None;
+        }
+        let raw = self.raw;
+        std::mem::forget(self);
+        Some(Statement { raw, db, connection: PhantomData })
+    }
+
+    /// Heap bytes that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        // SAFETY: the statement is live until it is finalized.
+        let bytes = unsafe { ffi::sqlite3_stmt_status(self.raw.as_ptr(), ffi::SQLITE_STMTSTATUS_MEMUSED, 0) };
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // SAFETY: finalized once, here; SQLite has not closed its connection, see above.
+        unsafe { ffi::sqlite3_finalize(self.raw.as_ptr()) };
     }
 }
 

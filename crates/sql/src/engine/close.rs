@@ -51,6 +51,7 @@ impl Engine {
             return Err(CloseError::Dirty);
         }
         self.checkpoint()?;
+        self.kept.get_mut().clear();
         let Self { connection, path, position: txid, options, .. } = self;
         connection.close().map_err(|(_, source)| EngineError { action: "closing the database", source })?;
         let failed = |source| CloseError::Io { path: path.clone(), source };
@@ -70,7 +71,8 @@ impl Engine {
     ///
     /// # Errors
     /// The first file that could not be deleted.
-    pub fn discard(self) -> io::Result<()> {
+    pub fn discard(mut self) -> io::Result<()> {
+        self.kept.get_mut().clear();
         let Self { connection, path, .. } = self;
         drop(connection);
         remove(&beside(&path, "-wal"))?;

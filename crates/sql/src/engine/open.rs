@@ -1,7 +1,7 @@
 //! Opening a cell's database: settings, limits, callbacks. A WAL or journal left beside it is refused: its end is
 //! unknown, and the owner restores instead.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -136,6 +136,7 @@ impl Engine {
         }
         install_hooks(&mut connection, &shared).map_err(failed)?;
         let mut engine = Self {
+            kept: RefCell::default(),
             connection,
             shared: Arc::clone(&shared),
             options: options.clone(),

@@ -20,6 +20,11 @@ pub(crate) fn authorize(shared: &Shared, context: &AuthContext<'_>) -> Authoriza
     if shared.is_system() {
         return Authorization::Allow;
     }
+    if is_plain(&context.action) {
+        shared.set_plain(true);
+    } else {
+        shared.set_other(true);
+    }
     // An ANALYZE of everything leaves out what is not the caller's.
     if let AuthAction::Analyze { table_name } = context.action
         && is_reserved(table_name)
@@ -34,6 +39,20 @@ pub(crate) fn authorize(shared: &Shared, context: &AuthContext<'_>) -> Authoriza
             Authorization::Deny
         }
     }
+}
+
+/// Whether a statement of nothing but such actions leaves nothing behind but what it writes into tables.
+fn is_plain(action: &AuthAction<'_>) -> bool {
+    matches!(
+        action,
+        AuthAction::Select
+            | AuthAction::Read { .. }
+            | AuthAction::Insert { .. }
+            | AuthAction::Update { .. }
+            | AuthAction::Delete { .. }
+            | AuthAction::Function { .. }
+            | AuthAction::Recursive
+    )
 }
 
 /// Whether a name is the engine's.

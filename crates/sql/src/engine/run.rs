@@ -64,6 +64,8 @@ pub(crate) struct Prepared<'e> {
     is_commit: bool,
     is_release: bool,
     page_size: Option<u32>,
+    /// It was prepared for an earlier run: its first step may prepare it anew.
+    is_kept: bool,
 }
 
 /// What a statement did.
@@ -122,14 +124,56 @@ impl Engine {
         bind: impl FnOnce(&mut Statement<'_>) -> Result<(), SqlFailure>,
         sink: Option<&mut dyn RowSink>,
     ) -> Result<Option<(Summary, usize, Option<u32>)>, SqlFailure> {
-        let (prepared, used) = self.prepare(sql, budget)?;
+        let (prepared, used) = match self.prepared_before(sql, budget) {
+            Some((prepared, used)) => (Some(prepared), used),
+            None => self.prepare(sql, budget)?,
+        };
         let Some(mut prepared) = prepared else { return Ok(None) };
         if tail == Tail::Refuse && self.has_statement(&sql[used..], budget) {
             return Err(SqlFailure::new("SQL_MANY_STATEMENTS", "the SQL text holds more than one statement"));
         }
         bind(&mut prepared.statement)?;
         let summary = self.step_all(&mut prepared, budget, sink)?;
-        Ok(Some((summary, used, prepared.page_size)))
+        let Prepared { statement, page_size, is_kept, .. } = prepared;
+        let is_plain = self.shared.is_plain() && !self.shared.is_other();
+        if is_kept || (is_plain && sql[used..].trim_ascii().is_empty()) {
+            self.keep(sql, used, statement, is_kept);
+        }
+        Ok(Some((summary, used, page_size)))
+    }
+
+    /// The statement that was kept of a text, as if it were prepared now.
+    fn prepared_before(&self, sql: &str, budget: &Budget) -> Option<(Prepared<'_>, usize)> {
+        let (kept, used) = self.kept.borrow_mut().take(sql)?;
+        let statement = kept.again(&self.connection)?;
+        // It names nothing reserved: it was prepared.
+        self.begin_prepare(budget, false);
+        let prepared = Prepared {
+            statement,
+            begins_read_only: false,
+            is_commit: false,
+            is_release: false,
+            page_size: None,
+            is_kept: true,
+        };
+        Some((prepared, used))
+    }
+
+    /// Keeps a statement that has run to its end, where its text is one that comes again. One with columns only where it
+    /// reads: when the schema has changed meanwhile, its first step tells its columns anew, and must not have written.
+    fn keep(&self, sql: &str, used: usize, statement: Statement<'_>, is_kept: bool) {
+        if !statement.is_readonly() && statement.column_count() > 0 {
+            return;
+        }
+        let mut kept = self.kept.borrow_mut();
+        if !is_kept && !kept.is_worth_it(sql) {
+            return;
+        }
+        match statement.keep() {
+            Some(statement) if is_kept => kept.put_back(sql, statement),
+            Some(statement) => kept.put(sql, used, statement),
+            None => {}
+        }
     }
 
     /// Whether more than blanks and comments is left of a text.
@@ -154,12 +198,7 @@ impl Engine {
                 format!("the SQL text holds a NUL character at byte {at}"),
             ));
         }
-        if !self.in_transaction() {
-            self.shared.set_read_transaction(false);
-        }
-        let is_read_only = budget.is_read_only || self.shared.is_read_transaction();
-        self.shared.begin_prepare(is_read_only, policy::names_reserved(sql));
-        self.shared.set_object(budget.is_object);
+        self.begin_prepare(budget, policy::names_reserved(sql));
         let (statement, used) =
             ffi::prepare(&self.connection, sql).map_err(|error| self.explain(error, false))?;
         let prepared = statement.map(|statement| Prepared {
@@ -168,8 +207,19 @@ impl Engine {
             is_commit: self.shared.is_commit(),
             is_release: self.shared.is_release(),
             page_size: self.shared.take_page_size_request(),
+            is_kept: false,
         });
         Ok((prepared, used))
+    }
+
+    /// Tells the callbacks what is prepared, or may be prepared anew, for whom.
+    fn begin_prepare(&self, budget: &Budget, is_reserved_named: bool) {
+        if !self.in_transaction() {
+            self.shared.set_read_transaction(false);
+        }
+        let is_read_only = budget.is_read_only || self.shared.is_read_transaction();
+        self.shared.begin_prepare(is_read_only, is_reserved_named);
+        self.shared.set_object(budget.is_object);
     }
 
     /// Runs a statement to its end.
@@ -202,7 +252,7 @@ impl Engine {
         let changes_before = self.connection.total_changes();
         self.shared.begin_step(budget.statement.min(left));
         let bound = MemoryBound::start(self.options.statement_memory_max);
-        let rows = self.step_rows(statement, is_readonly, &mut sink);
+        let rows = self.step_rows(statement, (is_readonly, prepared.is_kept), &mut sink);
         drop(bound);
         self.shared.end_step();
         let rows = match rows {
@@ -285,24 +335,36 @@ impl Engine {
     fn step_rows(
         &self,
         statement: &mut Statement<'_>,
-        is_readonly: bool,
+        (is_readonly, is_kept): (bool, bool),
         sink: &mut Option<&mut dyn RowSink>,
     ) -> Result<u64, SqlFailure> {
+        // With the schema as it is now; one that writes has no columns where it was kept.
+        let first = (is_readonly && is_kept).then(|| self.step(statement));
         if let Some(sink) = sink.as_deref_mut() {
             sink.columns(statement)?;
         }
+        let mut has_row = match first {
+            Some(first) => first?,
+            None => self.step(statement)?,
+        };
         let mut rows = 0;
-        while statement.step().map_err(|error| self.explain(error, true))? {
+        while has_row {
             rows += 1;
-            let Some(sink) = sink.as_deref_mut() else { continue };
-            if let Err(failure) = sink.row(statement) {
+            if let Some(sink) = sink.as_deref_mut()
+                && let Err(failure) = sink.row(statement)
+            {
                 if !is_readonly {
                     self.undo(statement);
                 }
                 return Err(failure);
             }
+            has_row = self.step(statement)?;
         }
         Ok(rows)
+    }
+
+    fn step(&self, statement: &mut Statement<'_>) -> Result<bool, SqlFailure> {
+        statement.step().map_err(|error| self.explain(error, true))
     }
 
     /// Undoes a writing statement that still has rows. Resetting it would commit what it wrote; an interrupted one is

@@ -30,6 +30,10 @@ pub(crate) struct Shared {
     is_fresh: AtomicBool,
     /// The open transaction was begun as READONLY.
     is_read_transaction: AtomicBool,
+    /// The prepared statement has named tables or functions...
+    is_plain: AtomicBool,
+    /// ...or something else.
+    is_other: AtomicBool,
     /// The prepared statement is a BEGIN.
     is_begin: AtomicBool,
     /// The prepared statement is a COMMIT or END.
@@ -79,6 +83,8 @@ impl Shared {
             is_reserved_named: AtomicBool::new(false),
             is_fresh: AtomicBool::new(false),
             is_read_transaction: AtomicBool::new(false),
+            is_plain: AtomicBool::new(false),
+            is_other: AtomicBool::new(false),
             is_begin: AtomicBool::new(false),
             is_commit: AtomicBool::new(false),
             is_release: AtomicBool::new(false),
@@ -112,6 +118,10 @@ impl Shared {
         is_fresh, set_fresh, is_fresh;
         /// See the field.
         is_read_transaction, set_read_transaction, is_read_transaction;
+        /// See the field.
+        is_plain, set_plain, is_plain;
+        /// See the field.
+        is_other, set_other, is_other;
         /// See the field.
         is_begin, set_begin, is_begin;
         /// See the field.
@@ -159,6 +169,8 @@ impl Shared {
         self.set_vacuuming(false);
         self.set_read_only(is_read_only);
         self.set_reserved_named(is_reserved_named);
+        self.set_plain(false);
+        self.set_other(false);
         self.set_begin(false);
         self.set_commit(false);
         self.set_release(false);

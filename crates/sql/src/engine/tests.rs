@@ -1,6 +1,7 @@
 //! Tests of the engine: policy, capture, checkpoints, ends.
 
 mod capturing;
+mod kept;
 mod object;
 mod paged;
 mod policy;
