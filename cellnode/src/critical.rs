@@ -8,10 +8,13 @@ use tokio::runtime::Handle;
 
 /// Spawns such a task.
 pub(crate) fn spawn(runtime: &Handle, what: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-    runtime.spawn(async move {
-        if AssertUnwindSafe(task).catch_unwind().await.is_err() {
-            tracing::error!(what, "a task panicked; the process ends so that no damaged state is served");
-            std::process::abort();
-        }
-    });
+    runtime.spawn(guarded(what, task));
+}
+
+/// Such a task, for whoever polls it.
+pub(crate) async fn guarded(what: &'static str, task: impl Future<Output = ()> + Send) {
+    if AssertUnwindSafe(task).catch_unwind().await.is_err() {
+        tracing::error!(what, "a task panicked; the process ends so that no damaged state is served");
+        std::process::abort();
+    }
 }

@@ -20,11 +20,11 @@ use holdfast_core::ensemble::{
 use holdfast_core::gate::GateEvent;
 use holdfast_core::log_record::MemberId;
 use holdfast_records::{BUNDLE_BYTES_MAX, Bundle, BundleRow};
-use holdfast_rpc::FollowerPeer;
 use holdfast_rpc::follower::LogFrame;
+use holdfast_rpc::{Delivered, FollowerPeer};
 use holdfast_sql::{Captured, CapturedBody};
 use holdfast_telemetry::metrics;
-use holdfast_types::{LogOffset, Txid};
+use holdfast_types::{LogOffset, Txid, WriteId};
 use tokio::sync::{Notify, mpsc, watch};
 
 pub(crate) use self::bundle::BundledBody;
@@ -66,6 +66,8 @@ struct State {
     frames: Frames,
     links: HashMap<MemberId, mpsc::UnboundedSender<Command>>,
     peers: HashMap<MemberId, FollowerPeer>,
+    /// Fresh randomness for the next write of the record: most events write none, and asking for it is a system call.
+    write_id: WriteId,
     /// The gates were told of the proofs of every frame below.
     told_below: LogOffset,
     /// The session is over: there are no links, and none begins.
@@ -99,6 +101,7 @@ impl NodeLog {
                 frames: Frames::new(),
                 links: HashMap::new(),
                 peers: HashMap::new(),
+                write_id: random::write_id(),
                 is_over: false,
             }),
             limits,
@@ -122,8 +125,8 @@ impl NodeLog {
         self.node.get().and_then(Weak::upgrade)
     }
 
-    /// Takes a transaction into the log. None when it must go to the bucket alone: no ensemble proves, or it is too long
-    /// for a frame.
+    /// Takes a transaction into the log; links are told by [`Self::announce`]. None when it must go to the bucket alone: no
+    /// ensemble proves, or it is too long for a frame.
     pub(crate) fn append(&self, resident: &Arc<Resident>, captured: &Captured) -> Option<LogOffset> {
         let CapturedBody::Memory(body) = &captured.body else { return None };
         if captured.len > FRAME_BYTES_MAX {
@@ -136,11 +139,19 @@ impl NodeLog {
         let (cell, epoch) = (resident.cell.clone(), resident.epoch);
         let frame = LogFrame::new(node.session, offset, cell, epoch, captured.txid, body.clone());
         state.frames.push(Arc::clone(resident), frame);
-        let next = state.machine.next();
         self.retained_changed(&state);
-        drop(state);
-        self.next.send_replace(next);
         Some(offset)
+    }
+
+    /// Tells the links of what was appended: once for all frames that were made together, so that they leave together.
+    pub(crate) fn announce(&self) {
+        let next = self.lock().machine.next();
+        // Two threads may come here in the other order.
+        self.next.send_if_modified(|told| {
+            let is_news = next > *told;
+            *told = next.max(*told);
+            is_news
+        });
     }
 
     /// How many bytes are retained, where they are so many that writes must wait.
@@ -199,7 +210,11 @@ impl NodeLog {
         let mut later = Later::default();
         {
             let mut state = self.lock();
-            let effects = state.machine.on(event, clock::monotonic(), random::write_id());
+            let write_id = state.write_id;
+            let effects = state.machine.on(event, clock::monotonic(), write_id);
+            if effects.iter().any(|effect| matches!(effect, NodeLogEffect::WriteRecord { .. })) {
+                state.write_id = random::write_id();
+            }
             for effect in effects {
                 self.execute(&mut state, effect, &mut later);
             }
@@ -289,7 +304,9 @@ impl NodeLog {
         state.links.insert(member.clone(), commands);
         let peer = state.peers.get(member).cloned();
         let link = Link::new(Arc::clone(self), member.clone(), queue);
-        critical::spawn(&node.runtime.clone(), "link", link.run(node, peer));
+        let runtime = node.runtime.clone();
+        // A cell's thread that has appended a frame and has nothing else to do sends it itself.
+        runtime.spawn(Delivered::new(critical::guarded("link", link.run(node, peer))));
     }
 
     fn durability(&self, state: &State, by_ensemble: bool) {

@@ -14,7 +14,8 @@ use holdfast_records::{
 };
 use holdfast_rpc::follower::{AppendAnswer, AppendMessage, AppendRefusal, HeldLog, LogFrame, LogName};
 use holdfast_rpc::{
-    AppendReceiver, AppendSender, FollowerClient, FollowerLink, FollowerPeer, ProcessIdentity, Role, identity,
+    AppendReceiver, AppendSender, AppendStream, FollowerClient, FollowerLink, FollowerPeer, ProcessIdentity,
+    Role, identity,
 };
 use holdfast_types::{
     CellName, Epoch, FollowerName, Incarnation, LogEpoch, LogOffset, NodeName, SessionId, Txid, WriteId,
@@ -112,10 +113,26 @@ impl Place {
         assert!(matches!(commit, Commit::Applied(_)), "{commit:?}");
     }
 
-    async fn link(&self, running: &Running, session: SessionId) -> FollowerLink {
+    async fn link(&self, running: &Running, session: SessionId) -> Link {
         let fleet = identity::load_or_create(&*self.buckets.records).await.unwrap();
         let me = ProcessIdentity::new(fleet, Role::Cellnode, "n1", session).unwrap();
-        FollowerClient::new(me).connect(&running.peer).await.unwrap()
+        let (client, peer) = (FollowerClient::new(me), running.peer.clone());
+        Link { calls: client.connect(&peer).await.unwrap(), client, peer }
+    }
+}
+
+/// What a session has of a follower.
+struct Link {
+    calls: FollowerLink,
+    client: FollowerClient,
+    peer: FollowerPeer,
+}
+
+impl std::ops::Deref for Link {
+    type Target = FollowerLink;
+
+    fn deref(&self) -> &FollowerLink {
+        &self.calls
     }
 }
 
@@ -137,8 +154,10 @@ impl Running {
     }
 }
 
-async fn adopt(link: &FollowerLink, log_epoch: u64) -> (AppendSender, AppendReceiver, AppendAnswer) {
-    let (sender, mut receiver) = link.append_stream().await.unwrap();
+async fn adopt(link: &Link, log_epoch: u64) -> (AppendSender, AppendReceiver, AppendAnswer) {
+    let stream = link.client.append_stream(&link.peer).await.unwrap();
+    let AppendStream { mut sender, mut receiver, connection } = stream;
+    tokio::spawn(connection);
     let (log_epoch, start) = (LogEpoch::new(log_epoch), LogOffset::new(1));
     sender.send(AppendMessage::Adopt { log: log(), log_epoch, start }).await.unwrap();
     let answer = receiver.next().await.unwrap().unwrap();
@@ -146,7 +165,7 @@ async fn adopt(link: &FollowerLink, log_epoch: u64) -> (AppendSender, AppendRece
 }
 
 async fn append(
-    (sender, receiver): (&AppendSender, &mut AppendReceiver),
+    (sender, receiver): (&mut AppendSender, &mut AppendReceiver),
     log_epoch: u64,
     offsets: std::ops::RangeInclusive<u64>,
 ) {
@@ -181,10 +200,10 @@ async fn a_log_survives_a_kill_and_a_restart() {
     let running = place.start("logs").await;
     place.write_record(NodeLogState::Open, 1, running.lease.incarnation).await;
     let link = place.link(&running, OWNER).await;
-    let (sender, mut receiver, answer) = adopt(&link, 1).await;
+    let (mut sender, mut receiver, answer) = adopt(&link, 1).await;
     assert_eq!(answer, adopted(1, 1));
-    append((&sender, &mut receiver), 1, 1..=500).await;
-    append((&sender, &mut receiver), 1, 501..=1000).await;
+    append((&mut sender, &mut receiver), 1, 1..=500).await;
+    append((&mut sender, &mut receiver), 1, 501..=1000).await;
     assert_eq!(tail(&link, 1).await, frames(1..=1000));
     drop(link);
     running.kill(&place.dir("logs")).await;
@@ -192,9 +211,9 @@ async fn a_log_survives_a_kill_and_a_restart() {
     let running = place.start("logs").await;
     let link = place.link(&running, OWNER).await;
     assert_eq!(tail(&link, 400).await, frames(400..=1000), "resumed in the middle");
-    let (sender, mut receiver, answer) = adopt(&link, 1).await;
+    let (mut sender, mut receiver, answer) = adopt(&link, 1).await;
     assert_eq!(answer, adopted(1, 1001), "where it stopped");
-    append((&sender, &mut receiver), 1, 900..=1100).await;
+    append((&mut sender, &mut receiver), 1, 900..=1100).await;
     drop(sender);
     assert_eq!(receiver.next().await.unwrap(), None);
     assert_eq!(running.stop().await, Exit::Clean);
@@ -207,8 +226,8 @@ async fn a_seal_outlives_the_process_that_answered_it() {
     let incarnation = running.lease.incarnation;
     place.write_record(NodeLogState::Open, 1, incarnation).await;
     let link = place.link(&running, OWNER).await;
-    let (sender, mut receiver, _) = adopt(&link, 1).await;
-    append((&sender, &mut receiver), 1, 1..=3).await;
+    let (mut sender, mut receiver, _) = adopt(&link, 1).await;
+    append((&mut sender, &mut receiver), 1, 1..=3).await;
     let held = link.seal(&log()).await.unwrap();
     drop(link);
     running.kill(&place.dir("logs")).await;
@@ -250,8 +269,8 @@ async fn a_log_is_forgotten_when_its_record_says_so() {
     let incarnation = running.lease.incarnation;
     place.write_record(NodeLogState::Open, 1, incarnation).await;
     let link = place.link(&running, OWNER).await;
-    let (sender, mut receiver, _) = adopt(&link, 1).await;
-    append((&sender, &mut receiver), 1, 1..=3).await;
+    let (mut sender, mut receiver, _) = adopt(&link, 1).await;
+    append((&mut sender, &mut receiver), 1, 1..=3).await;
     drop(sender);
     assert_eq!(receiver.next().await.unwrap(), None);
     assert!(link.release(&log()).await.is_err(), "the record is open");
@@ -272,13 +291,13 @@ async fn a_drain_waits_for_the_sessions() {
     let running = place.start("logs").await;
     place.write_record(NodeLogState::Open, 1, running.lease.incarnation).await;
     let link = place.link(&running, OWNER).await;
-    let (sender, mut receiver, _) = adopt(&link, 1).await;
+    let (mut sender, mut receiver, _) = adopt(&link, 1).await;
     let Running { service, shutdown, .. } = running;
     shutdown.send(()).unwrap();
     while !place.lease().await.draining {
         tokio::task::yield_now().await;
     }
-    append((&sender, &mut receiver), 1, 1..=3).await;
+    append((&mut sender, &mut receiver), 1, 1..=3).await;
     assert!(!service.is_finished());
     place.write_record(NodeLogState::Open, 2, place.lease().await.incarnation).await;
     let (.., answer) = adopt(&link, 2).await;

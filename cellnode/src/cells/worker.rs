@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdfast_core::gate::{FailCause, GateEvent};
 use holdfast_js::{SocketEvent, SocketId};
@@ -23,6 +23,10 @@ use super::{Event, Resident};
 use crate::clock;
 use crate::past::Replacement;
 use crate::runtime::{EventId, OpAnswer, OpId};
+
+/// How long captures wait for the turns of other cells, so that what these commit is captured and sent with them: a frame
+/// that is sent alone costs several times one that has company. About what a few small turns take, and little beside a sync of a disk.
+const CAPTURE_WAIT_MAX: Duration = Duration::from_micros(200);
 
 /// Work for a cell's thread. Jobs of one cell run in the order in which they were sent.
 #[derive(Debug)]
@@ -175,6 +179,7 @@ struct Worker {
     /// Cells with events, each once: they take turns, so that one with many slow events holds up the others by one of
     /// them at a time.
     turns: VecDeque<usize>,
+    captures: Captures,
     watchdog: Watchdog,
 }
 
@@ -183,6 +188,16 @@ impl Worker {
         loop {
             if !self.take_turn(queue) {
                 return;
+            }
+            let has_turns = !self.turns.is_empty();
+            if self.captures.are_due(has_turns) {
+                // As with answers: with nothing else to do, the thread sends the frames itself.
+                if has_turns {
+                    self.capture()
+                } else {
+                    deliver(|| self.capture())
+                }
+                continue;
             }
             if !self.turns.is_empty() {
                 continue;
@@ -258,22 +273,19 @@ impl Worker {
                 drop(self.enqueue(&resident, Input::Socket(socket, event)));
             }
             Job::Deployed(resident) => drop(self.enqueue(&resident, Input::Deployed)),
-            Job::Capture(resident) => match self.actors.get_mut(&key(&resident)) {
-                Some(actor) => {
-                    actor.capture();
-                    self.set_timer(&resident);
+            Job::Capture(resident) => self.captures.add(resident),
+            Job::Quiesce { resident, done } => {
+                self.capture();
+                match self.actors.get_mut(&key(&resident)) {
+                    Some(actor) => {
+                        actor.quiesce(done);
+                        self.set_timer(&resident);
+                    }
+                    None => drop(done.send(Err(FailCause::OwnershipLost))),
                 }
-                // The gate waits for the answer before it can settle.
-                None => resident.on(GateEvent::Captured { captured: None, len: 0 }),
-            },
-            Job::Quiesce { resident, done } => match self.actors.get_mut(&key(&resident)) {
-                Some(actor) => {
-                    actor.quiesce(done);
-                    self.set_timer(&resident);
-                }
-                None => drop(done.send(Err(FailCause::OwnershipLost))),
-            },
+            }
             Job::Close { resident, done } => {
+                self.capture();
                 self.timers.remove(key(&resident));
                 let closed = match self.actors.remove(&key(&resident)) {
                     Some(actor) => actor.close(),
@@ -282,11 +294,31 @@ impl Worker {
                 let _ = done.send(closed);
             }
             Job::Drop(resident) => {
+                self.capture();
                 self.timers.remove(key(&resident));
                 if let Some(actor) = self.actors.remove(&key(&resident)) {
                     actor.discard();
                 }
             }
+        }
+    }
+
+    /// Captures what waits for it, and has what that gave the node log sent.
+    fn capture(&mut self) {
+        let mut node = None;
+        for resident in self.captures.take() {
+            match self.actors.get_mut(&key(&resident)) {
+                Some(actor) => {
+                    actor.capture();
+                    self.set_timer(&resident);
+                    node = node.or_else(|| resident.node());
+                }
+                // The gate waits for the answer before it can settle.
+                None => resident.on(GateEvent::Captured { captured: None, len: 0 }),
+            }
+        }
+        if let Some(node) = node {
+            node.log.announce();
         }
     }
 
@@ -318,6 +350,31 @@ impl Worker {
                 self.timers.set(key, actor.next_deadline().map(|at| at.max(now.plus(1))));
             }
         }
+    }
+}
+
+/// Cells that were asked for a capture.
+#[derive(Default)]
+struct Captures {
+    waiting: Vec<Arc<Resident>>,
+    /// Since when the first of them waits.
+    since: Option<Instant>,
+}
+
+impl Captures {
+    fn add(&mut self, resident: Arc<Resident>) {
+        self.since.get_or_insert_with(Instant::now);
+        self.waiting.push(resident);
+    }
+
+    /// Whether they wait no longer: there is no turn that might join them, or the first has waited enough.
+    fn are_due(&self, has_turns: bool) -> bool {
+        self.since.is_some_and(|since| !has_turns || since.elapsed() >= CAPTURE_WAIT_MAX)
+    }
+
+    fn take(&mut self) -> Vec<Arc<Resident>> {
+        self.since = None;
+        std::mem::take(&mut self.waiting)
     }
 }
 
@@ -357,5 +414,24 @@ impl Timers {
         let (_, key) = self.by_time.first().copied().filter(|(at, _)| *at <= now)?;
         self.remove(key);
         Some(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captures_wait_for_turns_and_not_for_long() {
+        let mut captures = Captures::default();
+        assert!(!captures.are_due(false), "there are none");
+        let now = Instant::now();
+        captures.since = Some(now + Duration::from_secs(3_600));
+        assert!(captures.are_due(false), "no turn could join them");
+        assert!(!captures.are_due(true));
+        captures.since = Some(now.checked_sub(CAPTURE_WAIT_MAX).unwrap());
+        assert!(captures.are_due(true), "they have waited enough");
+        captures.take();
+        assert!(!captures.are_due(false));
     }
 }

@@ -1,13 +1,17 @@
 //! The link to one follower: adopts, sends frames from the log's memory as fast as the follower takes them, and reports what
-//! it answers. One task, one stream; a link that broke is not mended but reported, and the machine decides what follows.
+//! it answers. One stream, whose connection the link polls itself: what it sends is written by whoever polls the link, which
+//! is its task or the cell's thread that appended. A link that broke is not mended but reported, and the machine decides what
+//! follows.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_core::ensemble::{MemberFailure, NodeLogEvent};
 use holdfast_core::log_record::MemberId;
-use holdfast_rpc::FollowerPeer;
 use holdfast_rpc::follower::{AppendAnswer, AppendMessage, AppendRefusal, LogFrame, LogName};
+use holdfast_rpc::{AppendReceiver, AppendSender, AppendStream, FollowerPeer};
 use holdfast_types::{LogEpoch, LogOffset};
 use tokio::sync::{mpsc, watch};
 
@@ -18,6 +22,9 @@ use crate::node::Node;
 const MESSAGE_FRAMES_MAX: usize = 1_024;
 /// Bytes of bodies in one message: beyond it no further frame is added.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// How long a connection may take to end in order.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the machine wants of a link.
 #[derive(Clone, Copy, Debug)]
@@ -76,17 +83,35 @@ impl Link {
             tracing::warn!(follower = %self.member.follower, "a follower has no lease any more");
             return End::Failed(MemberFailure::Unreachable);
         };
-        let opened = async {
-            let link = node.followers.connect(&peer).await?;
-            link.append_stream().await
+        let AppendStream { sender, receiver, mut connection } =
+            match node.followers.append_stream(&peer).await {
+                Ok(stream) => stream,
+                Err(error) => {
+                    tracing::warn!(%peer, %error, "a follower cannot be reached");
+                    return End::Failed(MemberFailure::Unreachable);
+                }
+            };
+        let mut is_over = false;
+        let end = {
+            let mut talk = std::pin::pin!(self.talk(node, sender, receiver));
+            // First what is to be sent, then the connection, so that one poll writes it. A connection that ended is told by
+            // the answers.
+            std::future::poll_fn(|cx| {
+                let end = talk.as_mut().poll(cx);
+                is_over = is_over || Pin::new(&mut connection).poll(cx).is_ready();
+                if end.is_pending() && is_over { talk.as_mut().poll(cx) } else { end }
+            })
+            .await
         };
-        let (sender, mut answers) = match opened.await {
-            Ok(stream) => stream,
-            Err(error) => {
-                tracing::warn!(%peer, %error, "a follower cannot be reached");
-                return End::Failed(MemberFailure::Unreachable);
-            }
-        };
+        if !is_over {
+            // What was sent still leaves, and the stream ends in order.
+            node.runtime.spawn(tokio::time::timeout(CLOSE_TIMEOUT, connection));
+        }
+        end
+    }
+
+    /// Sends and hears until the link ends.
+    async fn talk(&mut self, node: &Node, mut sender: AppendSender, mut answers: AppendReceiver) -> End {
         let log = LogName { node: node.name.clone(), session: node.session };
         let mut cursor: Option<Cursor> = None;
         // Commands that came while a message waited for the follower.
@@ -139,7 +164,7 @@ impl Link {
     }
 
     /// The stream takes no more: the answer that ended it says why.
-    async fn why(&mut self, answers: &mut holdfast_rpc::AppendReceiver) -> End {
+    async fn why(&mut self, answers: &mut AppendReceiver) -> End {
         loop {
             tokio::select! {
                 biased;

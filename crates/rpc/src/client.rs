@@ -18,8 +18,8 @@ use crate::identity::ProcessIdentity;
 use crate::{CallError, CellCall, CellReply};
 
 pub use follower::{
-    AppendReceiver, AppendSender, AppendStreamOver, FollowerCallError, FollowerClient, FollowerLink,
-    FollowerPeer,
+    AppendConnection, AppendReceiver, AppendSender, AppendStream, AppendStreamOver, FollowerCallError,
+    FollowerClient, FollowerLink, FollowerPeer,
 };
 pub use nodes::NodeCallError;
 

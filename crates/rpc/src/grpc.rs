@@ -22,6 +22,8 @@ pub(crate) const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 /// A compression flag and four bytes of length stand before each message.
 const PREFIX_LEN: usize = 5;
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
+/// Memory that is taken for a message before its bytes are there.
+const GATHERED_AHEAD_MAX: usize = limits::MESSAGE_LEN_MAX + PREFIX_LEN;
 
 /// A message with its prefix.
 pub(crate) fn encode(message: &impl Message) -> Bytes {
@@ -66,6 +68,7 @@ pub(crate) async fn send(stream: &mut SendStream<Bytes>, message: Bytes) -> Resu
 pub(crate) struct Messages<T> {
     body: RecvStream,
     buffer: Buffer,
+    len_max: usize,
     /// Whether a status must follow, as it does in answers.
     ends_with_status: bool,
     is_over: bool,
@@ -73,8 +76,10 @@ pub(crate) struct Messages<T> {
 }
 
 impl<T: Message + Default> Messages<T> {
-    pub(crate) fn of_request(body: RecvStream) -> Self {
-        Self { body, buffer: Buffer::default(), ends_with_status: false, is_over: false, kind: PhantomData }
+    /// Those of a request, none of them longer than `len_max`.
+    pub(crate) fn of_request(body: RecvStream, len_max: usize) -> Self {
+        let buffer = Buffer::default();
+        Self { body, buffer, len_max, ends_with_status: false, is_over: false, kind: PhantomData }
     }
 
     /// Those of an answer, unless its head says already that there are none.
@@ -89,6 +94,7 @@ impl<T: Message + Default> Messages<T> {
         Ok(Self {
             body,
             buffer: Buffer::default(),
+            len_max: limits::MESSAGE_LEN_MAX,
             ends_with_status: true,
             is_over: false,
             kind: PhantomData,
@@ -97,7 +103,7 @@ impl<T: Message + Default> Messages<T> {
 
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
         loop {
-            if let Some(message) = self.buffer.take()? {
+            if let Some(message) = self.buffer.take(self.len_max)? {
                 let message = T::decode(message);
                 return Poll::Ready(Some(message.map_err(|e| Status::internal(format!("a message: {e}")))));
             }
@@ -171,17 +177,18 @@ impl Buffer {
         }
         if self.gathered.is_empty() {
             let begun = std::mem::take(&mut self.piece);
-            let whole = len_of(&begun).ok().flatten().unwrap_or_default();
-            self.gathered.reserve(whole.max(begun.len() + piece.len()));
+            // One that is too long is refused by `take`.
+            let whole = len_of(&begun, usize::MAX).ok().flatten().unwrap_or_default();
+            self.gathered.reserve(whole.min(GATHERED_AHEAD_MAX).max(begun.len() + piece.len()));
             self.gathered.extend_from_slice(&begun);
         }
         self.gathered.extend_from_slice(&piece);
     }
 
     /// The next whole message, without its prefix.
-    fn take(&mut self) -> Result<Option<Bytes>, Status> {
+    fn take(&mut self, len_max: usize) -> Result<Option<Bytes>, Status> {
         let held: &[u8] = if self.gathered.is_empty() { &self.piece } else { &self.gathered };
-        let Some(len) = len_of(held)?.filter(|len| *len <= held.len()) else { return Ok(None) };
+        let Some(len) = len_of(held, len_max)?.filter(|len| *len <= held.len()) else { return Ok(None) };
         if !self.gathered.is_empty() {
             self.piece = std::mem::take(&mut self.gathered).freeze();
         }
@@ -192,14 +199,14 @@ impl Buffer {
 }
 
 /// The length of the message that begins here, its prefix included, once that is known.
-fn len_of(held: &[u8]) -> Result<Option<usize>, Status> {
+fn len_of(held: &[u8], len_max: usize) -> Result<Option<usize>, Status> {
     let Some((prefix, _)) = held.split_first_chunk::<PREFIX_LEN>() else { return Ok(None) };
     let [flag, len @ ..] = *prefix;
     if flag != 0 {
         return Err(Status::unimplemented("messages are not compressed inside a fleet"));
     }
     let len = usize::try_from(u32::from_be_bytes(len)).unwrap_or(usize::MAX);
-    if len > limits::MESSAGE_LEN_MAX {
+    if len > len_max {
         return Err(Status::out_of_range(format!("a message of {len} bytes is too long")));
     }
     Ok(Some(PREFIX_LEN + len))
@@ -214,7 +221,7 @@ mod tests {
         let mut all = Vec::new();
         for piece in pieces {
             buffer.push(Bytes::copy_from_slice(piece));
-            while let Some(message) = buffer.take()? {
+            while let Some(message) = buffer.take(limits::MESSAGE_LEN_MAX)? {
                 all.push(message.to_vec());
             }
         }
@@ -239,7 +246,7 @@ mod tests {
         let piece = Bytes::from_static(b"\0\0\0\0\x02ab");
         let mut buffer = Buffer::default();
         buffer.push(piece.clone());
-        let message = buffer.take().unwrap().unwrap();
+        let message = buffer.take(limits::MESSAGE_LEN_MAX).unwrap().unwrap();
         assert_eq!(message.as_ptr(), piece[PREFIX_LEN..].as_ptr());
     }
 
@@ -254,7 +261,8 @@ mod tests {
         let message = crate::proto::NotOwner { node: "n1".into(), session: String::new() };
         let mut buffer = Buffer::default();
         buffer.push(encode(&message));
-        let found = crate::proto::NotOwner::decode(buffer.take().unwrap().unwrap()).unwrap();
+        let found =
+            crate::proto::NotOwner::decode(buffer.take(limits::MESSAGE_LEN_MAX).unwrap().unwrap()).unwrap();
         assert_eq!(found, message);
     }
 

@@ -29,13 +29,13 @@ pub use call::{
     ThrownError, WakeCall, WakeReply, whole_body,
 };
 pub use client::{
-    AppendReceiver, AppendSender, AppendStreamOver, CellClient, FollowerCallError, FollowerClient,
-    FollowerLink, FollowerPeer, ForwardError, NodeCallError, Peer,
+    AppendConnection, AppendReceiver, AppendSender, AppendStream, AppendStreamOver, CellClient,
+    FollowerCallError, FollowerClient, FollowerLink, FollowerPeer, ForwardError, NodeCallError, Peer,
 };
 pub use holdfast_core::lineage::PastTarget;
 pub use host::{CellHost, CellPage, CellSummary, MoveCall, NodeDescription, RestoredCell};
 pub use identity::{Caller, ProcessIdentity, Role};
-pub use server::{ServeError, deliver, serve, serve_follower};
+pub use server::{Delivered, ServeError, deliver, serve, serve_follower};
 pub use socket::{
     LateBody, NO_CODE, SOCKET_MESSAGE_LEN_MAX, SocketFrame, SocketReader, SocketWriter, late_body,
     socket_pipe,

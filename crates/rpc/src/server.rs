@@ -22,8 +22,7 @@ use tokio::task::JoinSet;
 pub use self::follower::serve_follower;
 
 use self::calls::Calls;
-use self::deliver::Delivered;
-pub use self::deliver::deliver;
+pub use self::deliver::{Delivered, deliver};
 use crate::CellHost;
 use crate::identity::ProcessIdentity;
 
@@ -53,9 +52,10 @@ pub async fn serve(
             biased;
             () = &mut shutdown => break,
             Some(_) = connections.join_next() => {}
-            connection = accepted.recv() => {
-                let connection = connection.ok_or(ServeError)?;
-                let serving = connection::serve(connection, Arc::clone(&calls), stopped.clone());
+            io = accepted.recv() => {
+                let io = io.ok_or(ServeError)?;
+                let builder = connection::of_node(&io);
+                let serving = connection::serve((io, builder), Arc::clone(&calls), stopped.clone());
                 connections.spawn(Delivered::new(serving));
             }
         }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use holdfast_rpc::follower::LogFrame;
 use holdfast_types::{Incarnation, SessionId};
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::disk::{Disk, DiskFile};
@@ -119,6 +120,7 @@ impl Opened {
             is_marked: true,
             last_try: Instant::now(),
             dead: Vec::new(),
+            runtime: None,
             disk,
         };
         writer.prepare_spare().map_err(failed("making a segment"))?;
@@ -139,10 +141,11 @@ impl Opened {
         Arc::clone(&self.writer.segments)
     }
 
-    /// Starts writing.
+    /// Starts writing. Inside of a runtime, answers of its connections are written by the thread that writes.
     #[must_use]
     pub fn start(self, report: Report) -> Journal {
-        let writer = self.writer;
+        let mut writer = self.writer;
+        writer.runtime = Handle::try_current().ok();
         let journal = Journal {
             queue: Arc::clone(&writer.queue),
             segments: Arc::clone(&writer.segments),

@@ -50,6 +50,8 @@ struct Inner {
     awaited: usize,
     /// When the first item that nobody waits for came.
     lazy_since: Option<Instant>,
+    /// The writer sleeps: nobody has woken it since.
+    is_asleep: bool,
     is_closed: bool,
 }
 
@@ -95,17 +97,27 @@ impl Queue {
     pub(super) fn push(&self, entry: Entry, is_awaited: bool, room: Option<OwnedSemaphorePermit>) {
         let mut inner = self.lock();
         inner.items.push_back(Queued { entry, is_awaited, _room: room });
-        if is_awaited {
-            inner.awaited += 1;
-            self.wake.notify_one();
-        } else {
+        if !is_awaited {
             inner.lazy_since.get_or_insert_with(Instant::now);
+            return;
+        }
+        inner.awaited += 1;
+        // A writer that writes looks by itself; one that is woken under the lock would meet it at once.
+        let wakes = std::mem::take(&mut inner.is_asleep);
+        drop(inner);
+        if wakes {
+            self.wake.notify_one();
         }
     }
 
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.wake.notify_all();
+    }
+
+    /// Whether something that somebody waits for is there already.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.lock().awaited > 0
     }
 
     /// Takes what is there as soon as somebody waits for some of it, or it has waited for `lazy_max`.
@@ -126,8 +138,10 @@ impl Queue {
                 return Taken::Idle;
             }
             let until = lazy_at.map_or(idle_at, |at| at.min(idle_at));
+            inner.is_asleep = true;
             let waited = self.wake.wait_timeout(inner, until - now);
             inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+            inner.is_asleep = false;
         }
     }
 }
@@ -200,6 +214,30 @@ mod tests {
         assert_eq!(take(&queue, later), Some(vec![1, 2, 3]), "in their order");
         queue.push(entry(4), false, None);
         assert_eq!(take(&queue, Duration::ZERO), Some(vec![4]), "it has waited long enough");
+    }
+
+    #[test]
+    fn a_writer_that_sleeps_is_woken_and_one_that_does_not_finds_what_came() {
+        const ITEMS: u64 = 2_000;
+        let queue = Arc::new(Queue::new(10));
+        let long = Duration::from_secs(3_600);
+        let writer = std::thread::spawn({
+            let queue = Arc::clone(&queue);
+            move || {
+                let mut taken = 0;
+                while taken < ITEMS {
+                    let Taken::Items(items) = queue.take(long, long) else { panic!("nobody closes it") };
+                    taken += items.len() as u64;
+                }
+            }
+        });
+        for ticket in 1..=ITEMS {
+            queue.push(entry(ticket), true, None);
+            if ticket % 100 == 0 {
+                std::thread::yield_now();
+            }
+        }
+        writer.join().unwrap();
     }
 
     #[test]

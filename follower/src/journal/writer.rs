@@ -9,7 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use holdfast_core::follower::{LogReplay, Ticket};
+use holdfast_rpc::deliver;
 use holdfast_types::{Incarnation, NodeName, SessionId};
+use tokio::runtime::Handle;
 
 use super::batch::{BatchBuilder, places};
 use super::disk::{Disk, DiskFile};
@@ -52,6 +54,8 @@ pub(super) struct Writer {
     pub(super) last_try: Instant,
     /// Segments that nobody needs and whose files are still there.
     pub(super) dead: Vec<u32>,
+    /// The runtime that the answers belong to; none where nobody is answered.
+    pub(super) runtime: Option<Handle>,
 }
 
 /// The segment that is being written.
@@ -102,6 +106,8 @@ impl Current {
 impl Writer {
     /// Writes until the queue is closed and empty, or until the first error.
     pub(super) fn run(mut self, report: &Report) {
+        let runtime = self.runtime.clone();
+        let _context = runtime.as_ref().map(Handle::enter);
         let end = match self.serve(report) {
             Ok(()) => Ends::Closed,
             Err(error) => Ends::Poisoned(error.to_string()),
@@ -147,7 +153,13 @@ impl Writer {
             }
             self.note(&item.entry);
         }
-        completed.into_values().for_each(report);
+        let completed = completed.into_values();
+        if self.runtime.is_none() || self.queue.is_awaited() {
+            completed.for_each(report);
+        } else {
+            // With nothing else to do, this thread writes the answers itself.
+            deliver(|| completed.for_each(report));
+        }
         Ok(())
     }
 

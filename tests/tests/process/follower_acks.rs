@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use bytes::Bytes;
 use holdfast_rpc::follower::{AppendAnswer, AppendMessage, AppendRefusal, LogFrame, LogName};
-use holdfast_rpc::{Access, CellCall, CellClient, CellReply, FollowerClient, ForwardError, Peer, Role};
+use holdfast_rpc::{
+    Access, AppendStream, CellCall, CellClient, CellReply, FollowerClient, ForwardError, Peer, Role,
+};
 use holdfast_tests::client::{Outcome, SqlClient};
 use holdfast_tests::cluster::{Cluster, ClusterOptions};
 use holdfast_tests::fault_proxy::{Action, Rule};
@@ -164,10 +166,13 @@ async fn a_follower_that_was_killed_right_after_its_seal_refuses_the_old_log_epo
         LogFrame::new(record.session, offset, cell, Epoch::new(1), Txid::new(1_000), body)
     };
     for (follower, is_sealed) in [("f1", true), ("f2", false)] {
-        let link = owner.connect(&follower_peer(&cluster, follower).await).await.unwrap();
+        let peer = follower_peer(&cluster, follower).await;
+        let link = owner.connect(&peer).await.unwrap();
         let held = link.describe().await.unwrap().logs.into_iter().find(|(name, _)| *name == log).unwrap().1;
         assert_eq!((held.sealed, held.start, held.end), (is_sealed, sealed.start, sealed.end), "{follower}");
-        let (sender, mut answers) = link.append_stream().await.unwrap();
+        let AppendStream { mut sender, receiver: mut answers, connection } =
+            owner.append_stream(&peer).await.unwrap();
+        tokio::spawn(connection);
         let log_epoch = record.ensemble.log_epoch;
         let adopt = AppendMessage::Adopt { log: log.clone(), log_epoch, start: held.start };
         sender.send(adopt).await.unwrap();

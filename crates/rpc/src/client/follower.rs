@@ -1,6 +1,7 @@
 //! Calls to followers: a session appends to its node log, whoever recovers a dead one seals and reads it. A link reaches
 //! the process that the follower's lease names or fails; a failure says nothing about what the follower holds.
 
+mod append;
 mod connection;
 
 use std::fmt;
@@ -11,14 +12,11 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use holdfast_types::{FollowerName, LogOffset, SessionId};
 use http::Uri;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Status, Streaming};
 
+pub use self::append::{AppendConnection, AppendReceiver, AppendSender, AppendStream, AppendStreamOver};
 use self::connection::Connection;
-use crate::follower::{
-    AppendAnswer, AppendMessage, FollowerDescription, HeldLog, LogFrame, LogName, WireFault, frames_from_wire,
-};
+use crate::follower::{FollowerDescription, HeldLog, LogFrame, LogName, WireFault, frames_from_wire};
 use crate::identity::ProcessIdentity;
 use crate::proto::follower_service_client::FollowerServiceClient;
 use crate::{limits, proto};
@@ -29,8 +27,6 @@ const SEAL_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest silence of a tail that goes on.
 const TAIL_SILENCE_MAX: Duration = Duration::from_secs(30);
-/// Messages that wait for the connection. Each may hold many frames; beyond it the sender waits.
-const APPENDS_AHEAD_MAX: usize = 16;
 
 /// Where a follower's process listens, as its lease says.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -130,6 +126,14 @@ impl FollowerClient {
             Connection::open(peer, &self.identity).await.map_err(FollowerCallError::Unreachable)?;
         Ok(FollowerLink { connection, peer: Arc::new(peer.clone()) })
     }
+
+    /// Connects to one process of a follower and opens the session's append stream there.
+    ///
+    /// # Errors
+    /// [`FollowerCallError`].
+    pub async fn append_stream(&self, peer: &FollowerPeer) -> Result<AppendStream, FollowerCallError> {
+        append::open(peer, &self.identity).await
+    }
 }
 
 /// A connection to one process of a follower. Clones share it; it closes when the last one is dropped and nothing is in
@@ -162,19 +166,6 @@ impl FollowerLink {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.connection.is_closed()
-    }
-
-    /// Opens the session's append stream. Its first message must be an adoption.
-    ///
-    /// # Errors
-    /// [`FollowerCallError`].
-    pub async fn append_stream(&self) -> Result<(AppendSender, AppendReceiver), FollowerCallError> {
-        let (sender, messages) = mpsc::channel(APPENDS_AHEAD_MAX);
-        let mut service = self.service();
-        let question = self.question("an append stream");
-        let answers = service.append(ReceiverStream::new(messages));
-        let answers = question.bounded(ANSWER_TIMEOUT, answers).await?.into_inner();
-        Ok((AppendSender { sender }, AppendReceiver { answers, question }))
     }
 
     /// Seals a log and says what is held. May be repeated.
@@ -264,44 +255,5 @@ async fn next_piece(
     match frames.iter().find(|frame| !frame.is_intact(session)) {
         None => Ok(Some(frames)),
         Some(frame) => Err(question.failed(format_args!("frame {} does not match its crc", frame.offset))),
-    }
-}
-
-/// The sending half of an append stream. Dropping it ends the stream in order.
-#[derive(Clone, Debug)]
-pub struct AppendSender {
-    sender: mpsc::Sender<proto::AppendRequest>,
-}
-
-/// The stream is over: its receiving half says why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the append stream is over")]
-pub struct AppendStreamOver;
-
-impl AppendSender {
-    /// Sends a message, and waits while the follower takes none: it stops reading when its disk is behind.
-    ///
-    /// # Errors
-    /// [`AppendStreamOver`].
-    pub async fn send(&self, message: AppendMessage) -> Result<(), AppendStreamOver> {
-        self.sender.send(message.into()).await.map_err(|_| AppendStreamOver)
-    }
-}
-
-/// The receiving half of an append stream.
-#[derive(Debug)]
-pub struct AppendReceiver {
-    answers: Streaming<proto::AppendResponse>,
-    question: Question,
-}
-
-impl AppendReceiver {
-    /// The next answer; none when the follower ended the stream in order. Cancelling loses nothing.
-    ///
-    /// # Errors
-    /// [`FollowerCallError`]: the stream broke. Whatever was not acknowledged may be stored nevertheless.
-    pub async fn next(&mut self) -> Result<Option<AppendAnswer>, FollowerCallError> {
-        let answer = self.answers.message().await.map_err(|status| self.question.status(&status))?;
-        answer.map(AppendAnswer::try_from).transpose().map_err(|fault| self.question.nonsense(&fault))
     }
 }

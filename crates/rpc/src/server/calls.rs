@@ -22,6 +22,7 @@ use tower::Service;
 use tracing::Instrument as _;
 
 use super::cells::Cells;
+use super::connection::Answers;
 use super::deadline;
 use super::nodes::Nodes;
 use super::reply::ReplyStream;
@@ -49,8 +50,30 @@ impl Calls {
         Self { whole: Cells::new(host), cells, nodes }
     }
 
-    /// Answers one request. Cancelled when the future is dropped, or the peer resets the stream.
-    pub(super) async fn answer(self: Arc<Self>, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
+    async fn call(
+        &self,
+        request: Request<RecvStream>,
+        mut respond: SendResponse<Bytes>,
+    ) -> Result<(), h2::Error> {
+        let deadline = deadline::of(request.headers());
+        let answer = async {
+            let body = request.into_body();
+            let mut messages = Messages::<proto::CallRequest>::of_request(body, limits::MESSAGE_LEN_MAX);
+            match messages.next().await {
+                Some(Ok(message)) => Ok(self.whole.call(message, deadline).await),
+                Some(Err(status)) => Err(status),
+                None => Err(Status::invalid_argument("no message came")),
+            }
+        };
+        match unless_reset(|cx| respond.poll_reset(cx), answer).await? {
+            Ok(answer) => send(respond, ReplyStream::ready(answer)).await,
+            Err(status) => refuse(respond, &status),
+        }
+    }
+}
+
+impl Answers for Calls {
+    async fn answer(self: Arc<Self>, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
         let span = tracing::debug_span!("holdfast.rpc.serve", rpc = request.uri().path());
         if !span.is_disabled() {
             trace_context::accept(&span, request.headers());
@@ -72,36 +95,17 @@ impl Calls {
             tracing::debug!(%error, "an answer was not wanted any more");
         }
     }
-
-    async fn call(
-        &self,
-        request: Request<RecvStream>,
-        mut respond: SendResponse<Bytes>,
-    ) -> Result<(), h2::Error> {
-        let deadline = deadline::of(request.headers());
-        let answer = async {
-            let mut messages = Messages::<proto::CallRequest>::of_request(request.into_body());
-            match messages.next().await {
-                Some(Ok(message)) => Ok(self.whole.call(message, deadline).await),
-                Some(Err(status)) => Err(status),
-                None => Err(Status::invalid_argument("no message came")),
-            }
-        };
-        match unless_reset(|cx| respond.poll_reset(cx), answer).await? {
-            Ok(answer) => send(respond, ReplyStream::ready(answer)).await,
-            Err(status) => refuse(respond, &status),
-        }
-    }
 }
 
-fn is_of<S: NamedService>(_: &S, path: &str) -> bool {
+/// Whether a path is one of a service's.
+pub(super) fn is_of<S: NamedService>(_: &S, path: &str) -> bool {
     path.strip_prefix('/')
         .and_then(|path| path.strip_prefix(S::NAME))
         .is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// What the future resolves to, unless the peer gives the stream up first.
-async fn unless_reset<T>(
+pub(super) async fn unless_reset<T>(
     mut poll_reset: impl FnMut(&mut Context<'_>) -> Poll<Result<Reason, h2::Error>>,
     future: impl Future<Output = T>,
 ) -> Result<T, h2::Error> {
@@ -116,7 +120,8 @@ async fn unless_reset<T>(
     .await
 }
 
-fn refuse(mut respond: SendResponse<Bytes>, status: &Status) -> Result<(), h2::Error> {
+/// Answers that there is no answer.
+pub(super) fn refuse(mut respond: SendResponse<Bytes>, status: &Status) -> Result<(), h2::Error> {
     let mut head = Response::new(());
     *head.headers_mut() = grpc::trailers_failed(status);
     head.headers_mut().insert(CONTENT_TYPE, grpc::CONTENT_TYPE);
@@ -143,7 +148,7 @@ async fn send(mut respond: SendResponse<Bytes>, mut replies: ReplyStream) -> Res
 }
 
 /// Has one of tonic's services answer.
-async fn tonic<S>(
+pub(super) async fn tonic<S>(
     mut service: S,
     request: Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
@@ -172,7 +177,7 @@ where
 }
 
 /// A request's body as it arrives.
-struct Received(RecvStream);
+pub(super) struct Received(RecvStream);
 
 impl Body for Received {
     type Data = Bytes;

@@ -1,4 +1,4 @@
-//! Lets the thread that makes an answer write it. A connection's future is polled by its task, as any other is, and also
+//! Lets the thread that makes an answer, or frames of a node log, write it. A connection's future is polled by its task, as any other is, and also
 //! by a thread that has just answered one of its calls and has nothing else to do: the answer then leaves without
 //! another thread having to wake up first, which costs more than the rest of a small read.
 
@@ -116,10 +116,18 @@ impl Wake for Shared {
 }
 
 /// The task's end of a shared future.
-pub(super) struct Delivered(Arc<Shared>);
+pub struct Delivered(Arc<Shared>);
+
+impl std::fmt::Debug for Delivered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Delivered").finish_non_exhaustive()
+    }
+}
 
 impl Delivered {
-    pub(super) fn new(future: impl Future<Output = ()> + Send + 'static) -> Self {
+    /// Lets a future be polled by threads in [`deliver`], too. A panic in it ends it and is logged.
+    #[must_use = "it is polled by whoever awaits it"]
+    pub fn new(future: impl Future<Output = ()> + Send + 'static) -> Self {
         let future = Mutex::new(Some(Box::pin(future) as Pin<Box<dyn Future<Output = ()> + Send>>));
         Self(Arc::new(Shared { future, again: AtomicBool::new(false), task: AtomicWaker::new() }))
     }

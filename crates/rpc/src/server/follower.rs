@@ -5,24 +5,30 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures::StreamExt as _;
+use bytes::Bytes;
 use futures::stream::BoxStream;
+use futures::{Stream, StreamExt as _};
+use h2::RecvStream;
+use h2::server::SendResponse;
 use holdfast_types::LogOffset;
-use hyper::server::conn::http2::Builder;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use http::header::CONTENT_TYPE;
+use http::{Request as HttpRequest, Response as HttpResponse};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_rustls::server::TlsStream;
 use tonic::{Request, Response, Status, Streaming};
-use tower::ServiceExt as _;
 
-use super::{ServeError, accept};
+use super::calls::{is_of, refuse, tonic, unless_reset};
+use super::connection::{self, Answers};
+use super::{Delivered, ServeError, accept};
 use crate::follower::{AppendMessage, FollowerError, FollowerHost, LogName, WireFault, frames_to_wire};
+use crate::grpc::{self, Messages};
 use crate::identity::{Caller, ProcessIdentity, Role};
 use crate::proto::follower_service_server::{FollowerService, FollowerServiceServer};
 use crate::{limits, proto};
+
+/// `FollowerService.Append`, which is answered without generated code: every acknowledged write passes it.
+const APPEND: &str = "/holdfast.v1.FollowerService/Append";
 
 /// Serves a follower until `shutdown` resolves, then answers what is in flight and returns. Append streams end when their
 /// session or the host ends them.
@@ -44,9 +50,15 @@ pub async fn serve_follower(
             biased;
             () = &mut shutdown => break,
             Some(_) = connections.join_next() => {}
-            connection = accepted.recv() => {
-                let connection = connection.ok_or(ServeError)?;
-                connections.spawn(serve_connection(connection, Arc::clone(&host), stopped.clone()));
+            io = accepted.recv() => {
+                let io = io.ok_or(ServeError)?;
+                let Some(caller) = Caller::of(io.get_ref().1.peer_certificates()) else {
+                    tracing::debug!("the peer of an internal connection has a certificate of no known kind");
+                    continue;
+                };
+                let calls = Arc::new(Calls::new(Followers { host: Arc::clone(&host), caller }));
+                let serving = connection::serve((io, connection::of_follower()), calls, stopped.clone());
+                connections.spawn(Delivered::new(serving));
             }
         }
     }
@@ -56,45 +68,54 @@ pub async fn serve_follower(
     Ok(())
 }
 
-async fn serve_connection(
-    io: TlsStream<TcpStream>,
-    host: Arc<dyn FollowerHost>,
-    mut stop: watch::Receiver<bool>,
-) {
-    let Some(caller) = Caller::of(io.get_ref().1.peer_certificates()) else {
-        return tracing::debug!("the peer of an internal connection has a certificate of no known kind");
-    };
-    let service = FollowerServiceServer::new(Followers { host, caller })
-        .max_decoding_message_size(limits::APPEND_MESSAGE_LEN_MAX)
-        .max_encoding_message_size(limits::APPEND_MESSAGE_LEN_MAX);
-    let service = service
-        .map_request(|request: http::Request<hyper::body::Incoming>| request.map(tonic::body::Body::new));
-    let mut connection = pin!(
-        Builder::new(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .keep_alive_interval(limits::PING_INTERVAL)
-            .keep_alive_timeout(limits::PING_TIMEOUT)
-            .initial_stream_window_size(limits::APPEND_WINDOW_LEN)
-            .initial_connection_window_size(limits::CONNECTION_WINDOW_LEN)
-            .max_frame_size(limits::APPEND_HTTP_FRAME_LEN)
-            .max_concurrent_streams(limits::STREAMS_MAX)
-            .max_header_list_size(limits::HEADERS_LEN_MAX)
-            .serve_connection(TokioIo::new(io), TowerToHyperService::new(service))
-    );
-    let stopped = async move {
-        // A server that is gone without a word has stopped, too.
-        let _ = stop.wait_for(|stop| *stop).await;
-    };
-    let ended = tokio::select! {
-        biased;
-        ended = connection.as_mut() => ended,
-        () = stopped => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+/// What one caller may ask.
+struct Calls {
+    followers: Followers,
+    service: FollowerServiceServer<Followers>,
+}
+
+impl Calls {
+    fn new(followers: Followers) -> Self {
+        let service = FollowerServiceServer::new(followers.clone())
+            .max_decoding_message_size(limits::APPEND_MESSAGE_LEN_MAX)
+            .max_encoding_message_size(limits::APPEND_MESSAGE_LEN_MAX);
+        Self { followers, service }
+    }
+
+    async fn append(
+        &self,
+        request: HttpRequest<RecvStream>,
+        mut respond: SendResponse<Bytes>,
+    ) -> Result<(), h2::Error> {
+        let messages = Messages::of_request(request.into_body(), limits::APPEND_MESSAGE_LEN_MAX);
+        let mut answers = match self.followers.appended(messages) {
+            Ok(answers) => answers,
+            Err(status) => return refuse(respond, &status),
+        };
+        let mut head = HttpResponse::new(());
+        head.headers_mut().insert(CONTENT_TYPE, grpc::CONTENT_TYPE);
+        let mut stream = respond.send_response(head, false)?;
+        loop {
+            match unless_reset(|cx| stream.poll_reset(cx), answers.next()).await? {
+                Some(answer) => grpc::send(&mut stream, grpc::encode(&answer)).await?,
+                None => return stream.send_trailers(grpc::trailers_ok()),
+            }
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, ?caller, "an internal connection ended");
+    }
+}
+
+impl Answers for Calls {
+    async fn answer(self: Arc<Self>, request: HttpRequest<RecvStream>, respond: SendResponse<Bytes>) {
+        let answered = match request.uri().path() {
+            APPEND => self.append(request, respond).await,
+            path if is_of(&self.service, path) => {
+                Box::pin(tonic(self.service.clone(), request, respond)).await
+            }
+            _ => refuse(respond, &Status::unimplemented("there is no such call")),
+        };
+        if let Err(error) = answered {
+            tracing::debug!(%error, caller = ?self.followers.caller, "an answer was not wanted any more");
+        }
     }
 }
 
@@ -128,6 +149,19 @@ impl Followers {
         }
     }
 
+    /// The answers to a session's append stream.
+    fn appended(
+        &self,
+        messages: impl Stream<Item = Result<proto::AppendRequest, Status>> + Send + 'static,
+    ) -> Result<BoxStream<'static, proto::AppendResponse>, Status> {
+        let caller = self.caller;
+        if caller.role != Role::Cellnode {
+            return Err(Status::permission_denied("only a session appends to its own log"));
+        }
+        let messages = messages.map(move |message| Self::check_message(caller, message)).boxed();
+        Ok(self.host.append(caller.session, messages).map(proto::AppendResponse::from).boxed())
+    }
+
     /// A message of the session's stream; the text says why the stream is broken.
     fn check_message(
         caller: Caller,
@@ -153,13 +187,7 @@ impl FollowerService for Followers {
         &self,
         request: Request<Streaming<proto::AppendRequest>>,
     ) -> Result<Response<Self::AppendStream>, Status> {
-        let caller = self.caller;
-        if caller.role != Role::Cellnode {
-            return Err(Status::permission_denied("only a session appends to its own log"));
-        }
-        let messages = request.into_inner().map(move |message| Self::check_message(caller, message)).boxed();
-        let answers = self.host.append(caller.session, messages);
-        Ok(Response::new(answers.map(|answer| Ok(answer.into())).boxed()))
+        Ok(Response::new(self.appended(request.into_inner())?.map(Ok).boxed()))
     }
 
     async fn seal(

@@ -1,4 +1,5 @@
-//! One HTTP/2 connection to one process of a follower, pinned by the name that its certificate must have.
+//! One HTTP/2 connection to one process of a follower for what is seldom asked, pinned by the name that its certificate must
+//! have.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -22,7 +23,7 @@ pub(super) struct Connection {
     sender: SendRequest<tonic::body::Body>,
 }
 
-async fn shake_hands(
+pub(super) async fn shake_hands(
     peer: &FollowerPeer,
     identity: &ProcessIdentity,
 ) -> Result<TlsStream<TcpStream>, String> {

@@ -14,7 +14,9 @@ use crate::follower::{
     TailFrames,
 };
 use crate::identity;
-use crate::{FollowerCallError, FollowerClient, FollowerLink, FollowerPeer};
+use crate::{
+    AppendReceiver, AppendSender, AppendStream, FollowerCallError, FollowerClient, FollowerLink, FollowerPeer,
+};
 
 const FOLLOWER: SessionId = SessionId::from_bits(0xf);
 const OWNER: SessionId = SessionId::from_bits(7);
@@ -124,9 +126,24 @@ impl Served {
         Self { fleet, peer: FollowerPeer { follower, session: FOLLOWER, address }, host, _stop: stop }
     }
 
+    fn client(&self, role: Role, session: SessionId) -> FollowerClient {
+        FollowerClient::new(ProcessIdentity::new(self.fleet.clone(), role, "p", session).unwrap())
+    }
+
     async fn link(&self, role: Role, session: SessionId) -> FollowerLink {
-        let me = ProcessIdentity::new(self.fleet.clone(), role, "p", session).unwrap();
-        FollowerClient::new(me).connect(&self.peer).await.unwrap()
+        self.client(role, session).connect(&self.peer).await.unwrap()
+    }
+
+    /// An append stream whose bytes move.
+    async fn append_stream(
+        &self,
+        role: Role,
+        session: SessionId,
+    ) -> Result<(AppendSender, AppendReceiver), FollowerCallError> {
+        let AppendStream { sender, receiver, connection } =
+            self.client(role, session).append_stream(&self.peer).await?;
+        tokio::spawn(connection);
+        Ok((sender, receiver))
     }
 }
 
@@ -137,8 +154,7 @@ fn adopt(log: LogName) -> AppendMessage {
 #[tokio::test]
 async fn a_session_appends_to_its_own_log() {
     let served = Served::start(Scripted::default()).await;
-    let link = served.link(Role::Cellnode, OWNER).await;
-    let (sender, mut receiver) = link.append_stream().await.unwrap();
+    let (mut sender, mut receiver) = served.append_stream(Role::Cellnode, OWNER).await.unwrap();
     let log_epoch = LogEpoch::new(2);
     sender.send(adopt(log())).await.unwrap();
     let adopted = AppendAnswer::Adopted { log_epoch, next: LogOffset::new(3) };
@@ -156,13 +172,13 @@ async fn a_session_appends_to_its_own_log() {
 #[tokio::test]
 async fn nobody_appends_to_the_log_of_another_session() {
     let served = Served::start(Scripted::default()).await;
-    let link = served.link(Role::Cellnode, SessionId::from_bits(8)).await;
-    let (sender, mut receiver) = link.append_stream().await.unwrap();
+    let other = SessionId::from_bits(8);
+    let (mut sender, mut receiver) = served.append_stream(Role::Cellnode, other).await.unwrap();
     sender.send(adopt(log())).await.unwrap();
     let Ok(Some(AppendAnswer::Refused { detail, .. })) = receiver.next().await else { panic!() };
     assert!(detail.contains("asks for the log"), "{detail}");
     for role in [Role::Ingress, Role::Follower, Role::Waker, Role::Tools] {
-        let refused = served.link(role, OWNER).await.append_stream().await.unwrap_err();
+        let refused = served.append_stream(role, OWNER).await.unwrap_err();
         assert!(matches!(refused, FollowerCallError::Refused(_)), "{role:?}: {refused}");
     }
 }
@@ -242,7 +258,7 @@ async fn the_largest_frame_travels_both_ways() {
     let frame = LogFrame::new(OWNER, LogOffset::new(3), cell, Epoch::new(1), Txid::new(1), body);
     let served = Served::start(Scripted { tail: vec![Ok(vec![frame.clone()])], ..Scripted::default() }).await;
     let link = served.link(Role::Cellnode, OWNER).await;
-    let (sender, mut receiver) = link.append_stream().await.unwrap();
+    let (mut sender, mut receiver) = served.append_stream(Role::Cellnode, OWNER).await.unwrap();
     let log_epoch = LogEpoch::new(1);
     sender.send(AppendMessage::Frames { log_epoch, frames: vec![frame.clone()] }).await.unwrap();
     assert!(matches!(receiver.next().await, Ok(Some(AppendAnswer::Durable { .. }))));
