@@ -139,6 +139,19 @@ def floors_of(holdfast):
     return floors, verdict
 
 
+def cpu_of(holdfast):
+    """CPU microseconds of an update by program, the median of each over the rounds, by case."""
+    seen = {}
+    for report in holdfast.reports:
+        for line in report["lines"]:
+            programs = seen.setdefault((line["connections"], line["cells"]), {})
+            for program, us in line.get("cpu_us_by_program", {}).items():
+                programs.setdefault(program, []).append(us)
+    return [{"clients": clients, "objects": objects,
+             "us_by_program": {program: round(median(us, by=lambda one: one), 1) for program, us in programs.items()}}
+            for (clients, objects), programs in seen.items()]
+
+
 def verdicts_of(rows, ours):
     """How many times the writes of each peer ours are, with 64 clients."""
     verdicts = []
@@ -155,10 +168,11 @@ def verdicts_of(rows, ours):
 def result_of(systems, seen, options, folder, load):
     rows = rows_of(systems, seen)
     result = {"bench": "acks-and-peers", "seconds": options.seconds, "rounds": options.rounds, "processors": os.cpu_count(),
-              "load_before": load, "file_system": file_system(folder), "floors": [], "rows": rows, "verdicts": []}
+              "load_before": load, "file_system": file_system(folder), "floors": [], "rows": rows, "cpu": [], "verdicts": []}
     holdfast = next((system for system in systems if isinstance(system, Holdfast)), None)
     if holdfast:
         result["floors"], verdict = floors_of(holdfast)
+        result["cpu"] = cpu_of(holdfast)
         result["verdicts"] = [verdict, *verdicts_of(rows, holdfast.name)]
     return result
 
@@ -176,6 +190,10 @@ def text_of(result):
                   for column, (cell, width) in enumerate(zip(line, widths))]
         lines.append("  ".join(padded).rstrip())
     lines.append("")
+    for row in result["cpu"]:
+        each = ", ".join(f"{program} {us}" for program, us in row["us_by_program"].items())
+        lines.append(f"{HOLDFAST}, clients: {row['clients']}, objects: {row['objects']}: CPU us of an update: {each}; "
+                     f"in all {sum(row['us_by_program'].values()):.1f}")
     for verdict in result["verdicts"]:
         lines.append(f"{'met   ' if verdict['met'] else 'MISSED'} {verdict['what']}: {verdict['ratio']:.2f} (wanted: {verdict['wanted']})")
     lines.append(f"{result['rounds']} rounds of {result['seconds']} s; {result['processors']} processors, load before "

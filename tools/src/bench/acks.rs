@@ -6,6 +6,7 @@ mod children;
 mod drive;
 mod fleet;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -14,10 +15,10 @@ use http::{HeaderValue, Uri};
 use serde::Serialize;
 use serde_json::json;
 
-use self::drive::{Cells, Door};
+use self::drive::{Acked, Cells, Door};
 use self::fleet::ProcessFleet;
 use super::floor::Floors;
-use super::load::Measured;
+use super::load::{Measured, process_cpu};
 use super::{Line, Place, table};
 use crate::output::Output;
 use crate::peers::fresh_session;
@@ -75,9 +76,22 @@ struct AckLine {
     /// The median by that of one sync and two round trips; for a lone client, whose write waits for nothing else.
     #[serde(skip_serializing_if = "Option::is_none")]
     p50_to_floor: Option<f64>,
+    /// CPU microseconds that an update took, by program; of a fleet that was started for this.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    cpu_us_by_program: BTreeMap<String, f64>,
     #[serde(flatten)]
     line: Line,
 }
+
+/// A case that was run.
+struct Ran {
+    case: Case,
+    measured: Measured,
+    cpu_us: BTreeMap<String, f64>,
+}
+
+/// The load generator among the programs.
+const LOAD: &str = "load";
 
 impl Acks {
     /// Measures.
@@ -96,7 +110,7 @@ impl Acks {
             Some(ingress) => {
                 let door = self.door(resolve(ingress).await?)?;
                 let floors = Floors::measure(&self.place.dir, FLOOR_TIME).await?;
-                let measured = self.cases(&door).await?;
+                let measured = self.cases(&door, None).await?;
                 self.report(output, "the fleet's own", &floors, measured)
             }
             None => {
@@ -104,7 +118,7 @@ impl Acks {
                 let door = Door { address: fleet.public, authorization: None };
                 let floors = Floors::measure(fleet.dir(), FLOOR_TIME).await?;
                 let before = fleet.log_epoch().await?;
-                let measured = self.cases(&door).await?;
+                let measured = self.cases(&door, Some(&fleet)).await?;
                 let after = fleet.log_epoch().await?;
                 ensure!(
                     before == after,
@@ -126,7 +140,7 @@ impl Acks {
         Ok(Door { address, authorization: authorization.transpose()? })
     }
 
-    async fn cases(&self, door: &Door) -> Result<Vec<(Case, Measured)>> {
+    async fn cases(&self, door: &Door, fleet: Option<&ProcessFleet>) -> Result<Vec<Ran>> {
         let cases = match (self.connections, self.cells) {
             (Some(connections), Some(cells)) => vec![Case { connections, cells }],
             _ => CASES.to_vec(),
@@ -137,21 +151,16 @@ impl Acks {
             let cells =
                 Cells::prepare(door.clone(), &format!("bench-acks-{run}-{number}"), case.cells).await?;
             let time = Duration::from_secs(u64::from(self.seconds));
-            measured.push((case, cells.measure(case.connections, time).await?));
+            let before = cpu(fleet)?;
+            let Acked { measured: seen, count } = cells.measure(case.connections, time).await?;
+            measured.push(Ran { case, measured: seen, cpu_us: per_update(&before, &cpu(fleet)?, count) });
         }
         Ok(measured)
     }
 
-    fn report(
-        &self,
-        output: Output,
-        proof: &str,
-        floors: &Floors,
-        measured: Vec<(Case, Measured)>,
-    ) -> Result<()> {
+    fn report(&self, output: Output, proof: &str, floors: &Floors, measured: Vec<Ran>) -> Result<()> {
         let floor_p50_us = floors.write_p50_us();
-        let lines: Vec<AckLine> =
-            measured.into_iter().map(|(case, measured)| ack_line(case, &measured, floor_p50_us)).collect();
+        let lines: Vec<AckLine> = measured.into_iter().map(|ran| ack_line(ran, floor_p50_us)).collect();
         let is_good = lines.iter().filter_map(|line| line.p50_to_floor).all(|ratio| ratio <= RATIO_MAX);
         let floors = floors.lines();
         let followers = self.ingress.is_none().then_some(self.followers);
@@ -164,17 +173,47 @@ impl Acks {
     }
 }
 
-fn ack_line(case: Case, measured: &Measured, floor_p50_us: u64) -> AckLine {
-    let Case { connections, cells } = case;
+/// The CPU that the fleet and this process have taken so far, by program; empty where the fleet is somebody else's.
+fn cpu(fleet: Option<&ProcessFleet>) -> Result<BTreeMap<String, Duration>> {
+    let Some(fleet) = fleet else { return Ok(BTreeMap::new()) };
+    let mut cpu = fleet.cpu()?;
+    cpu.insert(LOAD.to_owned(), process_cpu());
+    Ok(cpu)
+}
+
+/// The microseconds that each update took of what came between.
+fn per_update(
+    before: &BTreeMap<String, Duration>,
+    after: &BTreeMap<String, Duration>,
+    updates: u64,
+) -> BTreeMap<String, f64> {
+    let taken = |(name, after): (&String, &Duration)| {
+        let taken = after.saturating_sub(before.get(name).copied().unwrap_or_default());
+        (name.clone(), taken.as_secs_f64() * 1e6 / updates.max(1) as f64)
+    };
+    after.iter().map(taken).collect()
+}
+
+fn ack_line(ran: Ran, floor_p50_us: u64) -> AckLine {
+    let Ran { case: Case { connections, cells }, measured, cpu_us: cpu_us_by_program } = ran;
     let line = measured.line(format!("update, connections: {connections}, cells: {cells}"), None);
     let p50_to_floor = (connections == 1).then(|| line.p50_us as f64 / floor_p50_us.max(1) as f64);
-    AckLine { connections, cells, p50_to_floor, line }
+    AckLine { connections, cells, p50_to_floor, cpu_us_by_program, line }
 }
 
 fn text(proof: &str, floor_p50_us: u64, floors: &[Line], lines: &[AckLine]) -> String {
     let all: Vec<Line> = floors.iter().chain(lines.iter().map(|line| &line.line)).cloned().collect();
     let mut text = format!("{}\nproof: {proof}; every acknowledged update is in its row\n", table(&all));
-    for AckLine { p50_to_floor, line, .. } in lines {
+    for AckLine { connections, cells, p50_to_floor, cpu_us_by_program, line } in lines {
+        if !cpu_us_by_program.is_empty() {
+            let each: Vec<String> =
+                cpu_us_by_program.iter().map(|(name, us)| format!("{name} {us:.1}")).collect();
+            let all: f64 = cpu_us_by_program.values().sum();
+            text.push_str(&format!(
+                "connections: {connections}, cells: {cells}: CPU us per update: {}; in all {all:.1}\n",
+                each.join(", ")
+            ));
+        }
         if let Some(ratio) = p50_to_floor {
             let p50_us = line.p50_us;
             text.push_str(&format!(
@@ -206,13 +245,21 @@ mod tests {
 
     #[test]
     fn only_a_lone_client_is_held_against_the_floor() {
-        let measured = Measured::new(vec![300; 10], Duration::from_secs(1));
-        let alone = ack_line(Case { connections: 1, cells: 1 }, &measured, 200);
+        let ran = |connections, cpu_us| {
+            let measured = Measured::new(vec![300; 10], Duration::from_secs(1));
+            Ran { case: Case { connections, cells: 1 }, measured, cpu_us }
+        };
+        let alone = ack_line(ran(1, BTreeMap::new()), 200);
         assert!((alone.p50_to_floor.unwrap() - 1.5).abs() < 1e-9);
-        let crowd = ack_line(Case { connections: 64, cells: 1 }, &measured, 200);
+        let second = |s| BTreeMap::from([("ingress".to_owned(), Duration::from_secs(s))]);
+        let crowd = ack_line(ran(64, per_update(&second(1), &second(2), 20_000)), 200);
         assert!(crowd.p50_to_floor.is_none());
         let text = text("bucket", 200, &[], &[alone, crowd]);
         assert!(text.contains("p50 300 us is 1.50 times") && text.contains("proof: bucket"), "{text}");
+        assert!(
+            text.contains("connections: 64, cells: 1: CPU us per update: ingress 50.0; in all 50.0"),
+            "{text}"
+        );
     }
 
     #[tokio::test]

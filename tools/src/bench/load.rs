@@ -121,7 +121,7 @@ impl Measured {
 }
 
 /// CPU time of all threads of this process.
-fn process_cpu() -> Duration {
+pub(super) fn process_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(
         u64::try_from(time.tv_sec).expect("time is positive"),

@@ -18,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
 /// Lines of a log that an error shows.
 const TAIL_LINES: usize = 20;
+/// Units of the times in `/proc/<pid>/stat` per second: the same for every machine that Linux runs on here.
+const TICKS_PER_S: u64 = 100;
 /// What a program gets of this process's environment: its options come from the command line alone.
 const PASSED_ON: [&str; 4] = ["PATH", "HOME", "TMPDIR", "RUST_BACKTRACE"];
 
@@ -113,6 +115,16 @@ impl Children {
         Ok(())
     }
 
+    /// The CPU time that each program has taken so far, by name.
+    pub(super) fn cpu(&self) -> Result<BTreeMap<String, Duration>> {
+        let cpu = |(name, child): (&String, &Child)| {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id()))?;
+            let cpu = cpu_of(&stat).with_context(|| format!("`{stat}` is no status of a process"))?;
+            anyhow::Ok((name.clone(), cpu))
+        };
+        self.running.iter().map(cpu).collect()
+    }
+
     fn log(&self, name: &str) -> PathBuf {
         self.dir.join(format!("{name}.log"))
     }
@@ -123,6 +135,15 @@ impl Children {
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
     }
+}
+
+/// The user's and the system's time in a `/proc/<pid>/stat`.
+fn cpu_of(stat: &str) -> Option<Duration> {
+    // The program's name, which may hold anything, ends with the last bracket.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut times = fields.split_ascii_whitespace().skip(11).map(str::parse::<u64>);
+    let ticks = times.next()?.ok()? + times.next()?.ok()?;
+    Some(Duration::from_millis(ticks * 1_000 / TICKS_PER_S))
 }
 
 impl Drop for Children {
@@ -145,6 +166,13 @@ mod tests {
     /// Arguments of `/bin/sh` that make it a program: `$2` is the ready file.
     fn shell(text: &str) -> Vec<String> {
         ["-c", text, "sh"].map(Into::into).to_vec()
+    }
+
+    #[test]
+    fn the_time_of_a_process_is_read_whatever_it_is_called() {
+        let stat = "7 (a ) b) S 1 1 1 0 -1 4194304 99 0 0 0 150 50 3 4 20 0 5 0 1000 0";
+        assert_eq!(cpu_of(stat), Some(Duration::from_secs(2)));
+        assert_eq!(cpu_of("7 (a) S 1"), None);
     }
 
     #[tokio::test]

@@ -43,6 +43,13 @@ impl Door {
     }
 }
 
+/// What a run saw.
+pub(super) struct Acked {
+    pub(super) measured: Measured,
+    /// Updates that were acknowledged, those outside of the measured time too.
+    pub(super) count: u64,
+}
+
 /// Cells of one run.
 pub(super) struct Cells {
     door: Door,
@@ -64,7 +71,7 @@ impl Cells {
 
     /// Updates for so long on so many connections, dealt over the cells in turn; then holds the rows against what was
     /// acknowledged.
-    pub(super) async fn measure(&self, connections: u32, time: Duration) -> Result<Measured> {
+    pub(super) async fn measure(&self, connections: u32, time: Duration) -> Result<Acked> {
         let names = self.names.iter().cycle().take(connections as usize);
         let opened = try_join_all(names.map(|name| async move {
             let target = Target::query(self.door.address, name, UPDATE);
@@ -88,7 +95,7 @@ impl Cells {
             stored == acknowledged,
             "{acknowledged} writes were acknowledged, but the rows have seen {stored}: this is a fault"
         );
-        Ok(Measured::new(latencies_us, time))
+        Ok(Acked { measured: Measured::new(latencies_us, time), count: acknowledged })
     }
 
     /// How many updates the rows have seen.

@@ -1,6 +1,7 @@
 //! A fleet for `bench acks`: followers, a node and an ingress as processes of their own on loopback, on an embedded
 //! bucket. It also tells which proof acknowledges the node's writes: a figure must not take one for the other.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -93,6 +94,11 @@ impl ProcessFleet {
             sleep(LOOK).await;
         }
         Ok(())
+    }
+
+    /// The CPU time that each program has taken so far, by name.
+    pub(super) fn cpu(&self) -> Result<BTreeMap<String, Duration>> {
+        self.children.cpu()
     }
 
     /// Where the fleet keeps its files.
