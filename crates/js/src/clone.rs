@@ -9,6 +9,7 @@ use rquickjs::function::Func;
 use rquickjs::{Array, Ctx, Exception, Function, Object, Result, TypedArray, Value};
 
 use crate::buffers;
+use crate::plain;
 use crate::prelude::{self, Part};
 
 mod kit;
@@ -45,7 +46,7 @@ pub(crate) fn deserialize<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Result<Value<'js
 }
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("isError", Func::from(|value: Value<'js>| value.is_error()))?;
     native.set("clone", Func::from(clone))?;
     native.set("serialize", Func::from(serialize_to_array))?;

@@ -9,6 +9,7 @@ mod effect;
 mod foreign;
 mod isolate;
 mod node;
+mod plain;
 mod prelude;
 mod rpc;
 mod source_maps;

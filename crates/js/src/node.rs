@@ -88,8 +88,8 @@ static MODULES: [NodeModule; 26] = [
 ];
 
 /// The Rust functions of a module, by the name that it asks for.
-type Natives = for<'js> fn(&Ctx<'js>) -> Result<Object<'js>>;
-const NATIVES: &[(&str, Natives)] = &[
+pub(crate) type Natives = for<'js> fn(&Ctx<'js>) -> Result<Object<'js>>;
+pub(crate) const NATIVES: &[(&str, Natives)] = &[
     ("buffer", buffer::natives),
     ("crypto", crypto::natives),
     ("hooks", hooks::natives),
@@ -191,7 +191,9 @@ impl ModuleDef for Bridge {
 
 fn native<'js>(ctx: Ctx<'js>, name: String) -> Result<Object<'js>> {
     let found = NATIVES.iter().find(|(natives, _)| *natives == name);
-    let (_, natives) = found.unwrap_or_else(|| panic!("a module asks for `{name}`, which is not listed"));
+    let Some((_, natives)) = found else {
+        return Err(Exception::throw_internal(&ctx, &format!("nothing of Node is called `{name}`")));
+    };
     natives(&ctx)
 }
 

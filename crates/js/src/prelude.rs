@@ -1,6 +1,10 @@
 //! The JavaScript that every isolate starts with, in parts. A part is an ES module beside the Rust functions it calls;
 //! parts are compiled once per process, eager ones run when an isolate begins, lazy ones when one of their globals is
 //! touched. Handlers must never get hold of `internals` or of a part's native object.
+//!
+//! An application may change all that parts are written with: prototypes, getters, functions of the language. So a native trusts no
+//! number and no object that it is given, holds no borrow where JavaScript may run, and
+//! never panics: a panic ends the process with all of its cells.
 
 use std::cell::RefCell;
 use std::sync::OnceLock;
@@ -11,6 +15,7 @@ use crate::foreign::{Bytecode, Shared};
 use crate::isolate::host::host;
 use crate::isolate::modules::{AnyName, StandIns};
 use crate::isolate::{console, databases, events, objects, ops, r2, scheduled, timers};
+use crate::plain;
 use crate::{clone, node, rpc, storage, wasm, web};
 
 mod core_part;
@@ -78,7 +83,7 @@ static ON_DEMAND: &[&Part] = &[
 
 /// A part that has no Rust functions.
 pub(crate) fn no_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    Object::new(ctx.clone())
+    plain::record(ctx)
 }
 
 /// Runs the eager parts in a new context and leaves the lazy ones behind their globals.
@@ -123,7 +128,7 @@ impl Parts {
 
 fn install_parts(ctx: &Ctx<'_>, parts: Parts) -> Result<()> {
     assert_eq!(parts.all().count(), parts.compiled.len(), "every part has its bytecode");
-    let internals = Object::new(ctx.clone())?;
+    let internals = plain::record(ctx)?;
     store(ctx, internals.clone())?;
     store(ctx, Shared(Loaded::new(parts).into()))?;
     internals.set("load", Function::new(ctx.clone(), |ctx: Ctx<'_>, name: String| load(&ctx, &name))?)?;
@@ -164,18 +169,20 @@ impl Loaded {
         Self { parts, begun: RefCell::new(vec![false; parts.compiled.len()]) }
     }
 
-    /// The part `name`, the first time that it is asked for.
-    fn begin(&self, name: &str) -> Option<(&'static Part, &'static Bytecode)> {
-        let found = self.parts.all().enumerate().find(|(_, part)| part.name == name);
-        let (index, part) = found.unwrap_or_else(|| panic!("a part asks for `{name}`, which is not listed"));
-        let begun = std::mem::replace(&mut self.begun.borrow_mut()[index], true);
-        (!begun).then(|| (part, &self.parts.compiled[index]))
+    /// Where the part `name` is listed.
+    fn place(&self, name: &str) -> Option<(usize, &'static Part)> {
+        self.parts.all().enumerate().find(|(_, part)| part.name == name)
     }
 
-    /// The part `name` did not come to its end: the next touch tries again.
-    fn failed(&self, name: &str) {
-        let index = self.parts.all().position(|part| part.name == name).expect("it has begun");
-        self.begun.borrow_mut()[index] = false;
+    /// The bytecode of a part, the first time that it is asked for.
+    fn begin(&self, place: usize) -> Option<&'static Bytecode> {
+        let begun = std::mem::replace(&mut self.begun.borrow_mut()[place], true);
+        (!begun).then(|| &self.parts.compiled[place])
+    }
+
+    /// A part did not come to its end: the next touch tries again.
+    fn failed(&self, place: usize) {
+        self.begun.borrow_mut()[place] = false;
     }
 }
 
@@ -185,10 +192,13 @@ impl Loaded {
 /// What the part throws: memory that ran out, or the event's time.
 pub(crate) fn load(ctx: &Ctx<'_>, name: &str) -> Result<()> {
     let loaded = ctx.userdata::<Shared<Loaded>>().expect("the prelude is being installed").0.clone();
-    let Some((part, bytecode)) = loaded.begin(name) else { return Ok(()) };
+    let Some((place, part)) = loaded.place(name) else {
+        return Err(Exception::throw_internal(ctx, &format!("there is no part `{name}`")));
+    };
+    let Some(bytecode) = loaded.begin(place) else { return Ok(()) };
     let ran = run(ctx, part, bytecode);
     if ran.is_err() {
-        loaded.failed(name);
+        loaded.failed(place);
     }
     ran
 }
@@ -240,5 +250,7 @@ pub(crate) fn compile_one(name: &str, source: &str) -> Bytecode {
     })
 }
 
+#[cfg(test)]
+mod natives_tests;
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,7 @@ use crate::effect::{Effect, EventId, Op, OutgoingBody, OutgoingCall, OutgoingRes
 use crate::isolate::host::host;
 use crate::isolate::objects::Target;
 use crate::isolate::ops;
+use crate::plain;
 use crate::prelude::{Part, no_natives};
 use crate::web::sockets;
 
@@ -41,7 +42,7 @@ pub(crate) const SESSIONS: Part =
     Part { name: "sessions", source: include_str!("rpc/sessions.js"), natives, globals: &[] };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("referencesMax", REFERENCES_MAX)?;
     native.set("callsMax", CALLS_MAX)?;
     native.set("sessionsMax", SESSIONS_MAX)?;

@@ -8,11 +8,12 @@
 
 use bytes::Bytes;
 use rquickjs::function::Func;
-use rquickjs::{Array, Ctx, Exception, IntoJs, Object, Result, Value};
+use rquickjs::{Array, Ctx, Exception, Object, Result, Value};
 
 use crate::clone;
 use crate::isolate::host::host;
 use crate::isolate::kind::IsolateKind;
+use crate::plain;
 use crate::prelude::Part;
 
 pub(crate) mod alarm;
@@ -43,7 +44,7 @@ fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     if let IsolateKind::Object(object) = &host.kind {
         state::install(ctx, &host, &object.storage)?;
     }
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("keysMax", KEYS_MAX)?;
     native.set("get", Func::from(get))?;
     native.set("put", Func::from(put))?;
@@ -89,8 +90,8 @@ fn get_many<'js>(ctx: Ctx<'js>, mut keys: Vec<String>) -> Result<Array<'js>> {
         let value = get(ctx.clone(), key.clone())?;
         // A value that is `undefined` comes from `kv.put` alone; here it is as good as absent.
         if !value.is_undefined() {
-            found.set(found.len(), key)?;
-            found.set(found.len(), value)?;
+            plain::append(&found, key)?;
+            plain::append(&found, value)?;
         }
     }
     Ok(found)
@@ -121,9 +122,9 @@ fn delete_all(ctx: Ctx<'_>) -> Result<()> {
 /// Keys and values in turn.
 fn pairs_to_js<'js>(ctx: &Ctx<'js>, pairs: Vec<(String, Vec<u8>)>) -> Result<Array<'js>> {
     let flat = Array::new(ctx.clone())?;
-    for (index, (key, bytes)) in pairs.into_iter().enumerate() {
-        flat.set(2 * index, key.into_js(ctx)?)?;
-        flat.set(2 * index + 1, clone::deserialize(ctx, &Bytes::from(bytes))?)?;
+    for (key, bytes) in pairs {
+        plain::append(&flat, key)?;
+        plain::append(&flat, clone::deserialize(ctx, &Bytes::from(bytes))?)?;
     }
     Ok(flat)
 }

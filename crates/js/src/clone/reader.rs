@@ -10,6 +10,7 @@ use super::kit::Kit;
 use super::tags;
 use super::wire::{Input, Malformed, Text};
 use super::{CLONE_DEPTH_MAX, CLONE_LEN_MAX, data_clone_error};
+use crate::plain;
 
 /// What is being read, from the outermost object to the innermost.
 enum Frame<'js> {
@@ -157,7 +158,7 @@ impl<'a, 'js> Reader<'a, 'js> {
             }
             Frame::Elements { array, mut next, len } => {
                 if let Some(value) = done {
-                    array.set(usize::try_from(next).expect("usize has 32 bits"), value)?;
+                    plain::define(array.as_object(), next, value)?;
                     next += 1;
                 }
                 self.elements(array, next, len)

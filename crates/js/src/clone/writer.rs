@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::vec::IntoIter;
 
 use rquickjs::object::Filter;
-use rquickjs::{Array, Atom, Error, Function, Object, Result, String as JsString, Type, TypedArray, Value};
+use rquickjs::{
+    Array, Atom, Error, Exception, Function, Object, Result, String as JsString, Type, TypedArray, Value,
+};
 
 use super::kit::{self, Kit};
 use super::tags;
@@ -348,7 +350,7 @@ impl<'js> Writer<'js> {
                 }
                 Ok(())
             }
-            _ => unreachable!("`inspect` answers the kinds of kit.rs"),
+            _ => Err(Exception::throw_internal(&self.kit.ctx, &format!("there is no kind {kind} of object"))),
         }
     }
 

@@ -5,6 +5,7 @@ use rquickjs::{Ctx, Object, Result};
 
 use super::host::{Host, host};
 use crate::effect::{Effect, LogLevel};
+use crate::plain;
 use crate::prelude::Part;
 
 /// Bytes of one line; the rest is cut.
@@ -23,7 +24,7 @@ pub(crate) const INSPECT: Part = Part {
 };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("log", Func::from(log))?;
     Ok(native)
 }

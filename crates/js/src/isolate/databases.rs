@@ -5,13 +5,14 @@ use rquickjs::{Ctx, Object, Result};
 
 use super::ops;
 use crate::effect::Op;
+use crate::plain;
 use crate::prelude::Part;
 
 pub(crate) const PART: Part =
     Part { name: "databases", source: include_str!("databases.js"), natives, globals: &[] };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("query", Func::from(query))?;
     Ok(native)
 }

@@ -14,6 +14,7 @@ use crate::effect::{
     BrokenCause, Effect, Ending, EventCall, EventId, IncomingRequest, JsError, OutgoingBody,
     OutgoingResponse, SocketEnd, SocketId,
 };
+use crate::plain;
 use crate::prelude::{self, Part};
 use crate::web::fetch::{body_from_js, headers_from_js};
 use crate::web::sockets;
@@ -22,7 +23,7 @@ pub(crate) const PART: Part =
     Part { name: "events", source: include_str!("events.js"), natives, globals: &[] };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("respond", Func::from(respond))?;
     native.set("respondSocket", Func::from(respond_socket))?;
     native.set("returned", Func::from(returned))?;
@@ -61,22 +62,22 @@ pub(super) fn begin(ctx: &Ctx<'_>, event: EventId, call: EventCall) -> Result<()
     let object = match call {
         EventCall::Fetch(request) => request_to_js(ctx, request)?,
         EventCall::Rpc { method, args, takes_references } => {
-            let object = Object::new(ctx.clone())?;
+            let object = plain::record(ctx)?;
             object.set("method", method)?;
             object.set("args", ops::bytes_to_js(ctx, &args)?)?;
             object.set("takesReferences", takes_references)?;
             object
         }
         EventCall::Session { first } => {
-            let object = Object::new(ctx.clone())?;
+            let object = plain::record(ctx)?;
             object.set("session", ops::bytes_to_js(ctx, &first)?)?;
             object
         }
         EventCall::Alarm { scheduled, retry_count } => {
-            let alarm = Object::new(ctx.clone())?;
+            let alarm = plain::record(ctx)?;
             alarm.set("scheduledTime", scheduled.get() as f64)?;
             alarm.set("retryCount", retry_count)?;
-            let object = Object::new(ctx.clone())?;
+            let object = plain::record(ctx)?;
             object.set("alarm", alarm)?;
             object
         }
@@ -94,7 +95,7 @@ pub(super) fn end(ctx: &Ctx<'_>, event: EventId, ending: Ending) -> Result<()> {
 
 fn request_to_js<'js>(ctx: &Ctx<'js>, request: IncomingRequest) -> Result<Object<'js>> {
     let IncomingRequest { method, url, headers, body, cf } = request;
-    let object = Object::new(ctx.clone())?;
+    let object = plain::record(ctx)?;
     object.set("method", method.as_str())?;
     object.set("url", url)?;
     object.set("headers", ops::flat_headers_to_js(ctx, &headers)?)?;

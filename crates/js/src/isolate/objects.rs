@@ -12,6 +12,7 @@ use super::kind::IsolateKind;
 use super::ops;
 use crate::buffers;
 use crate::effect::{CallOrder, Op, OutgoingCall, SocketId};
+use crate::plain;
 use crate::prelude::Part;
 use crate::web::fetch::request_from_js;
 
@@ -22,7 +23,7 @@ pub(crate) const PART: Part =
     Part { name: "objects", source: include_str!("objects.js"), natives, globals: &[] };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("idFromName", Func::from(|class: String, name: String| id_from_name(&class, &name)))?;
     native.set("idFromString", Func::from(id_from_string))?;
     native.set("newUniqueId", Func::from(new_unique_id))?;

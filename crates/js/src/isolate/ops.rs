@@ -9,6 +9,7 @@ use super::host::host;
 use crate::effect::{
     Effect, EventId, IncomingBody, IncomingBodyId, IncomingResponse, JsError, Op, OpAnswer, OpId,
 };
+use crate::plain;
 use crate::prelude::{self, Part};
 
 /// Operations that an isolate may wait for at once: as many as a request may have subrequests on Cloudflare.
@@ -17,7 +18,7 @@ const OPS_MAX: usize = 1_000;
 pub(crate) const PART: Part = Part { name: "ops", source: include_str!("ops.js"), natives, globals: &[] };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("cancel", Func::from(cancel))?;
     native.set("setEvent", Func::from(set_event))?;
     native.set("resumeSoon", Func::from(|ctx: Ctx<'_>| host(&ctx).resume_soon()))?;
@@ -40,6 +41,13 @@ impl Ops {
         self.waiting.is_empty()
     }
 
+    fn begin(&mut self, event: Option<EventId>) -> OpId {
+        self.started += 1;
+        let op = OpId::new(self.started);
+        self.waiting.insert(op, event);
+        op
+    }
+
     /// The event that an operation belongs to, while it waits.
     pub(crate) fn event_of(&self, op: OpId) -> Option<EventId> {
         self.waiting.get(&op).copied().flatten()
@@ -52,15 +60,14 @@ impl Ops {
 /// A `RangeError` in the context: too many wait already.
 pub(crate) fn start(ctx: &Ctx<'_>, op_call: Op) -> Result<u64> {
     let host = host(ctx);
-    let mut ops = host.ops.borrow_mut();
-    if ops.waiting.len() >= OPS_MAX {
+    // Not borrowed while the error is made: nothing of the engine runs under a borrow of ours.
+    let has_room = host.ops.borrow().waiting.len() < OPS_MAX;
+    if !has_room {
         let message =
             format!("too many operations at once: the limit is {OPS_MAX}; await some before starting more");
         return Err(Exception::throw_range(ctx, &message));
     }
-    ops.started += 1;
-    let op = OpId::new(ops.started);
-    ops.waiting.insert(op, host.event());
+    let op = host.ops.borrow_mut().begin(host.event());
     host.emit(Effect::Start { op, op_call });
     Ok(op.get())
 }
@@ -97,7 +104,7 @@ pub(super) fn settle(ctx: &Ctx<'_>, op: OpId, answer: OpAnswer) -> Result<()> {
         OpAnswer::Response(response) => settle.call((op.get(), true, response_to_js(ctx, response)?)),
         OpAnswer::Returned(bytes) => settle.call((op.get(), true, bytes_to_js(ctx, &bytes)?)),
         OpAnswer::Object { head, body } => {
-            let object = Object::new(ctx.clone())?;
+            let object = plain::record(ctx)?;
             object.set("head", &*String::from_utf8_lossy(&head))?;
             object.set("body", body_to_js(ctx, &body)?)?;
             settle.call((op.get(), true, object))
@@ -127,9 +134,9 @@ pub(super) fn body_to_js<'js>(ctx: &Ctx<'js>, body: &IncomingBody) -> Result<Val
 /// Fields as names and values in turn; a name that comes several times is there several times.
 pub(super) fn flat_headers_to_js<'js>(ctx: &Ctx<'js>, headers: &http::HeaderMap) -> Result<Array<'js>> {
     let flat = Array::new(ctx.clone())?;
-    for (index, (name, value)) in headers.iter().enumerate() {
-        flat.set(2 * index, name.as_str())?;
-        flat.set(2 * index + 1, &*String::from_utf8_lossy(value.as_bytes()))?;
+    for (name, value) in headers {
+        plain::append(&flat, name.as_str())?;
+        plain::append(&flat, &*String::from_utf8_lossy(value.as_bytes()))?;
     }
     Ok(flat)
 }
@@ -137,16 +144,16 @@ pub(super) fn flat_headers_to_js<'js>(ctx: &Ctx<'js>, headers: &http::HeaderMap)
 /// Fields as pairs; a name that comes several times has several pairs.
 pub(super) fn headers_to_js<'js>(ctx: &Ctx<'js>, headers: &http::HeaderMap) -> Result<Array<'js>> {
     let pairs = Array::new(ctx.clone())?;
-    for (index, (name, value)) in headers.iter().enumerate() {
+    for (name, value) in headers {
         let value = String::from_utf8_lossy(value.as_bytes());
-        pairs.set(index, vec![name.as_str(), &value])?;
+        plain::append(&pairs, vec![name.as_str(), &value])?;
     }
     Ok(pairs)
 }
 
 fn response_to_js<'js>(ctx: &Ctx<'js>, response: IncomingResponse) -> Result<Object<'js>> {
     let IncomingResponse { status, status_text, headers, body, url, redirected, is_socket } = response;
-    let object = Object::new(ctx.clone())?;
+    let object = plain::record(ctx)?;
     object.set("status", status)?;
     object.set("statusText", status_text)?;
     object.set("headers", headers_to_js(ctx, &headers)?)?;
@@ -159,7 +166,7 @@ fn response_to_js<'js>(ctx: &Ctx<'js>, response: IncomingResponse) -> Result<Obj
 
 fn error_to_js<'js>(ctx: &Ctx<'js>, error: &JsError) -> Result<Object<'js>> {
     let JsError { name, message, stack: _, remote, retryable, overloaded, object_reset } = error;
-    let object = Object::new(ctx.clone())?;
+    let object = plain::record(ctx)?;
     object.set("name", name.as_str())?;
     object.set("message", message.as_str())?;
     object.set("remote", *remote)?;

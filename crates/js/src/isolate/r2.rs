@@ -6,13 +6,14 @@ use rquickjs::{Ctx, Object, Result, Value};
 
 use super::ops;
 use crate::effect::Op;
+use crate::plain;
 use crate::prelude::Part;
 use crate::web::fetch::body_from_js;
 
 pub(crate) const PART: Part = Part { name: "r2", source: include_str!("r2.js"), natives, globals: &[] };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("ask", Func::from(ask))?;
     Ok(native)
 }

@@ -6,6 +6,7 @@ use rquickjs::{Ctx, Object, Result};
 
 use super::host::host;
 use crate::effect::{Effect, RunEnd};
+use crate::plain;
 use crate::prelude::Part;
 
 /// The class of the object that runs the cron triggers of the application. No class of an application may have its name.
@@ -18,7 +19,7 @@ pub(crate) const PART: Part =
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     let code = &host(ctx).code;
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("version", code.version())?;
     native.set("crons", code.crons().map(str::to_owned).collect::<Vec<_>>())?;
     native.set("next", Func::from(|cron: String, ms: f64| time(&cron, ms, Schedule::next_after)))?;

@@ -8,6 +8,7 @@ use rquickjs::{Ctx, Exception, Function, Object, Result};
 
 use super::host::host;
 use super::turn::Jobs;
+use crate::plain;
 use crate::prelude::{self, Part};
 
 /// Timers that an isolate may have at once.
@@ -19,7 +20,7 @@ pub(crate) const PART: Part =
     Part { name: "timers", source: include_str!("timers.js"), natives, globals: &[] };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("schedule", Func::from(schedule))?;
     native.set("unschedule", Func::from(unschedule))?;
     native.set("elapsed", Func::from(|ctx: Ctx<'_>| host(&ctx).elapsed_ms()))?;
@@ -64,14 +65,15 @@ impl Timers {
 
 fn schedule(ctx: Ctx<'_>, id: u32, delay_ms: f64) -> Result<()> {
     let host = host(&ctx);
-    let mut timers = host.timers.borrow_mut();
-    if timers.deadlines.len() >= TIMERS_MAX {
+    // Not borrowed while the error is made: nothing of the engine runs under a borrow of ours.
+    let has_room = host.timers.borrow().deadlines.len() < TIMERS_MAX;
+    if !has_room {
         return Err(Exception::throw_range(&ctx, &format!("too many timers: the limit is {TIMERS_MAX}")));
     }
     // A delay that is not a number counts as 0, as in browsers: so does the cast.
     let delay_ms = delay_ms.clamp(0.0, DELAY_MS_MAX) as u64;
     let deadline = host.now().monotonic.plus(delay_ms);
-    timers.schedule(id, deadline);
+    host.timers.borrow_mut().schedule(id, deadline);
     Ok(())
 }
 

@@ -6,8 +6,9 @@ use base64::alphabet::{Alphabet, STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use memchr::memmem;
 use rquickjs::function::Func;
-use rquickjs::{ArrayBuffer, Ctx, Object, Result, String as JsString, TypedArray};
+use rquickjs::{ArrayBuffer, Ctx, Exception, Object, Result, String as JsString, TypedArray};
 
+use crate::plain;
 use crate::{buffers, foreign};
 
 /// The text encodings that Node has.
@@ -23,8 +24,8 @@ enum Encoding {
 }
 
 impl Encoding {
-    fn of(number: u8) -> Self {
-        match number {
+    fn of(ctx: &Ctx<'_>, number: u8) -> Result<Self> {
+        Ok(match number {
             0 => Self::Utf8,
             1 => Self::Utf16Le,
             2 => Self::Latin1,
@@ -32,8 +33,8 @@ impl Encoding {
             4 => Self::Base64,
             5 => Self::Base64Url,
             6 => Self::Hex,
-            _ => panic!("`buffer.js` has no other numbers"),
-        }
+            _ => return Err(Exception::throw_internal(ctx, &format!("no encoding has the number {number}"))),
+        })
     }
 }
 
@@ -49,7 +50,7 @@ const BASE64: GeneralPurpose = base64(&STANDARD, true);
 const BASE64_URL: GeneralPurpose = base64(&URL_SAFE, false);
 
 pub(super) fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("encode", Func::from(encode))?;
     native.set("decode", Func::from(decode))?;
     native.set("utf8Len", Func::from(utf8_len))?;
@@ -69,7 +70,7 @@ fn is_utf8(bytes: &[u8]) -> bool {
 /// The bytes of a text, at most `max` of them, and never a part of a character.
 fn encode<'js>(ctx: Ctx<'js>, text: JsString<'js>, encoding: u8, max: usize) -> Result<ArrayBuffer<'js>> {
     let units = foreign::units_of(&text)?;
-    let mut bytes = match Encoding::of(encoding) {
+    let mut bytes = match Encoding::of(&ctx, encoding)? {
         Encoding::Utf8 => return ArrayBuffer::new(ctx, utf8(&units, max)),
         Encoding::Utf16Le => {
             let units = &units[..units.len().min(max / 2)];
@@ -138,7 +139,7 @@ fn decode<'js>(
     start: usize,
     end: usize,
 ) -> Result<JsString<'js>> {
-    let encoding = Encoding::of(encoding);
+    let encoding = Encoding::of(&ctx, encoding)?;
     if let Encoding::Utf16Le = encoding {
         let units: Vec<u16> = buffers::look(&bytes, move |bytes| {
             let pairs = range(bytes, start, end).chunks_exact(2);
@@ -269,6 +270,9 @@ fn fill<'js>(
 
 /// Turns the order of each `width` bytes round.
 fn swap<'js>(ctx: Ctx<'js>, bytes: TypedArray<'js, u8>, width: usize) -> Result<()> {
+    if width == 0 {
+        return Err(Exception::throw_internal(&ctx, "a group has a byte at least"));
+    }
     let mut all = buffers::read(&bytes);
     for group in all.chunks_exact_mut(width) {
         group.reverse();

@@ -13,6 +13,7 @@ use sha2::{Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
 use subtle::ConstantTimeEq;
 
 use crate::buffers;
+use crate::plain;
 use crate::web::crypto::bounds;
 
 /// Calls `$body` with `$Hash` as the hash of this name; `None` where there is no such hash.
@@ -57,7 +58,7 @@ macro_rules! with_hash {
 }
 
 pub(super) fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     let new_hash =
         |ctx: Ctx<'js>, name: String| hasher(&name).map(|hash| hash_object(&ctx, hash)).transpose();
     native.set("hasher", Function::new(ctx.clone(), new_hash)?)?;
@@ -80,14 +81,20 @@ fn hasher(name: &str) -> Option<Box<dyn DynDigest>> {
 /// `{ update(bytes), finish(), copy() }`.
 fn hash_object<'js>(ctx: &Ctx<'js>, hash: Box<dyn DynDigest>) -> Result<Object<'js>> {
     let hash = Rc::new(RefCell::new(hash));
-    let object = Object::new(ctx.clone())?;
+    let object = plain::record(ctx)?;
     let (updated, finished, copied) = (Rc::clone(&hash), Rc::clone(&hash), hash);
     let update = move |bytes: TypedArray<'js, u8>| updated.borrow_mut().update(&buffers::read(&bytes));
     object.set("update", Function::new(ctx.clone(), update)?)?;
-    let finish =
-        move |ctx: Ctx<'js>| ArrayBuffer::new(ctx, finished.borrow_mut().finalize_reset().into_vec());
+    // Not borrowed while the answer is made: nothing of the engine runs under a borrow of ours.
+    let finish = move |ctx: Ctx<'js>| {
+        let digest = finished.borrow_mut().finalize_reset().into_vec();
+        ArrayBuffer::new(ctx, digest)
+    };
     object.set("finish", Function::new(ctx.clone(), finish)?)?;
-    let copy = move |ctx: Ctx<'js>| hash_object(&ctx, copied.borrow().box_clone());
+    let copy = move |ctx: Ctx<'js>| {
+        let copy = copied.borrow().box_clone();
+        hash_object(&ctx, copy)
+    };
     object.set("copy", Function::new(ctx.clone(), copy)?)?;
     Ok(object)
 }
@@ -107,15 +114,18 @@ fn hmac<'js>(ctx: Ctx<'js>, name: String, key: TypedArray<'js, u8>) -> Result<Op
     let padded = |with: u8| key.iter().map(|byte| byte ^ with).collect::<Vec<u8>>();
     inner.update(&padded(0x36));
     outer.update(&padded(0x5c));
-    let object = Object::new(ctx.clone())?;
+    let object = plain::record(&ctx)?;
     let state = Rc::new(RefCell::new((inner, outer)));
     let updated = Rc::clone(&state);
     let update = move |bytes: TypedArray<'js, u8>| updated.borrow_mut().0.update(&buffers::read(&bytes));
     object.set("update", Function::new(ctx.clone(), update)?)?;
     let finish = move |ctx: Ctx<'js>| {
-        let (inner, outer) = &mut *state.borrow_mut();
-        outer.update(&inner.finalize_reset());
-        ArrayBuffer::new(ctx, outer.finalize_reset().into_vec())
+        let digest = {
+            let (inner, outer) = &mut *state.borrow_mut();
+            outer.update(&inner.finalize_reset());
+            outer.finalize_reset().into_vec()
+        };
+        ArrayBuffer::new(ctx, digest)
     };
     object.set("finish", Function::new(ctx, finish)?)?;
     Ok(Some(object))
@@ -133,7 +143,7 @@ fn pbkdf2<'js>(
     let Some(hash_len) = hasher(&name).map(|hash| hash.output_size()) else { return Ok(None) };
     let blocks = u64::try_from(len.div_ceil(hash_len)).unwrap_or(u64::MAX);
     let salt_len = u64::try_from(salt.len()).unwrap_or(u64::MAX);
-    if bounds::pbkdf2_work(blocks, iterations, salt_len) > bounds::PBKDF2_WORK_MAX {
+    if iterations == 0 || bounds::pbkdf2_work(blocks, iterations, salt_len) > bounds::PBKDF2_WORK_MAX {
         return Ok(None);
     }
     let mut derived = vec![0; len];

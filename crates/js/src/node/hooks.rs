@@ -2,6 +2,7 @@
 
 use rquickjs::{Ctx, Function, Object, Result, Value};
 
+use crate::plain;
 use crate::{foreign, prelude};
 
 /// Where the hook's JavaScript is kept: `(happening, promise)`.
@@ -20,7 +21,7 @@ pub(crate) fn begin_turn(ctx: &Ctx<'_>) -> Result<()> {
 }
 
 pub(super) fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     let watch = |ctx: Ctx<'js>, hook: Function<'js>| -> Result<()> {
         prelude::internals(&ctx).set(HOOK, hook)?;
         foreign::hook_promises(&ctx, |ctx, happening, promise| {

@@ -4,6 +4,7 @@ use rquickjs::{Ctx, Function, Object, Result, Value};
 
 use crate::application::Application;
 use crate::isolate::host::host;
+use crate::plain;
 
 /// From this compatibility date on `process.env` has the variables and secrets.
 const VARIABLES_FROM: &str = "2025-04-01";
@@ -16,7 +17,7 @@ pub(super) fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
 
 /// `require(name)` alone.
 pub(super) fn require_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     let require = |ctx: Ctx<'js>, name: String| -> Result<Value<'js>> {
         if super::has(&name) { super::require(&ctx, &name) } else { Ok(Value::new_undefined(ctx)) }
     };

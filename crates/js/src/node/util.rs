@@ -5,9 +5,10 @@ use rquickjs::promise::PromiseState;
 use rquickjs::{Array, Ctx, Object, Promise, Result, Value};
 
 use crate::foreign;
+use crate::plain;
 
 pub(super) fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("classOf", Func::from(|value: Value<'_>| foreign::class_of(&value)))?;
     native.set("promiseState", Func::from(promise_state))?;
     native.set("proxied", Func::from(proxied))?;

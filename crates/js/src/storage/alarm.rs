@@ -8,13 +8,14 @@ use rquickjs::{Ctx, Object, Result};
 use super::state::storage;
 use crate::effect::{Effect, EventId};
 use crate::isolate::host::host;
+use crate::plain;
 use crate::prelude::Part;
 
 pub(crate) const PART: Part =
     Part { name: "storage_alarm", source: include_str!("alarm.js"), natives, globals: &[] };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("get", Func::from(get))?;
     native.set("set", Func::from(set))?;
     native

@@ -11,13 +11,14 @@ use rquickjs::{Array, ArrayBuffer, Ctx, Function, IntoJs, Object, Result, TypedA
 use super::state::{RESULT_BYTES_MAX, storage};
 use crate::buffers;
 use crate::isolate::host::host;
+use crate::plain;
 
 /// A piece of a result ends after this many rows or bytes.
 const PIECE_ROWS_MAX: usize = 64;
 const PIECE_BYTES_MAX: usize = 256 << 10;
 
 pub(super) fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("exec", Func::from(exec))?;
     native.set(
         "databaseSize",
@@ -36,7 +37,7 @@ fn exec<'js>(ctx: Ctx<'js>, query: String, bindings: Vec<Value<'js>>) -> Result<
     let limits = ExecLimits { time, result_bytes: RESULT_BYTES_MAX.saturating_sub(storage.buffered.get()) };
     let done = storage.run(&ctx, |engine| engine.object_exec(&query, &bindings, limits))?;
     let ExecRows { columns, values, bytes, rows_read, rows_written } = done;
-    let object = Object::new(ctx.clone())?;
+    let object = plain::record(&ctx)?;
     let mut left = Left {
         values: values.into_iter(),
         columns: columns.len(),
@@ -46,11 +47,15 @@ fn exec<'js>(ctx: Ctx<'js>, query: String, bindings: Vec<Value<'js>>) -> Result<
     object.set("columns", columns)?;
     object.set("rowsRead", rows_read as f64)?;
     object.set("rowsWritten", rows_written as f64)?;
-    object.set("rows", left.piece(&ctx)?)?;
+    object.set("rows", rows_to_js(&ctx, left.piece())?)?;
     if left.values.len() > 0 {
         left.count(bytes);
         let left = RefCell::new(left);
-        let more = move |ctx: Ctx<'js>| left.borrow_mut().piece(&ctx);
+        let more = move |ctx: Ctx<'js>| {
+            // Not borrowed while JavaScript is made of it, which may run code of the application.
+            let rows = left.borrow_mut().piece();
+            rows_to_js(&ctx, rows)
+        };
         object.set("more", Function::new(ctx.clone(), more)?)?;
     }
     Ok(object)
@@ -71,20 +76,30 @@ impl Left {
         self.all.set(self.all.get() + bytes);
     }
 
-    /// The next rows, each an array.
-    fn piece<'js>(&mut self, ctx: &Ctx<'js>) -> Result<Array<'js>> {
-        let rows = Array::new(ctx.clone())?;
+    /// The next rows.
+    fn piece(&mut self) -> Vec<Vec<SqlValue>> {
+        let mut rows = Vec::new();
         let mut bytes = 0;
         while self.values.len() > 0 && rows.len() < PIECE_ROWS_MAX && bytes < PIECE_BYTES_MAX {
-            let row = Array::new(ctx.clone())?;
-            for (index, value) in self.values.by_ref().take(self.columns).enumerate() {
-                bytes += len_of(&value);
-                row.set(index, value_to_js(ctx, value)?)?;
-            }
-            rows.set(rows.len(), row)?;
+            let row: Vec<SqlValue> = self.values.by_ref().take(self.columns).collect();
+            bytes += row.iter().map(len_of).sum::<usize>();
+            rows.push(row);
         }
-        Ok(rows)
+        rows
     }
+}
+
+/// Rows, each an array.
+fn rows_to_js<'js>(ctx: &Ctx<'js>, rows: Vec<Vec<SqlValue>>) -> Result<Array<'js>> {
+    let all = Array::new(ctx.clone())?;
+    for values in rows {
+        let row = Array::new(ctx.clone())?;
+        for value in values {
+            plain::append(&row, value_to_js(ctx, value)?)?;
+        }
+        plain::append(&all, row)?;
+    }
+    Ok(all)
 }
 
 impl Drop for Left {

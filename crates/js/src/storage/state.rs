@@ -76,7 +76,10 @@ impl Storage {
     /// Ends the innermost savepoint, with its changes or without them.
     pub(super) fn end_savepoint(&self, ctx: &Ctx<'_>, keep: bool) -> Result<()> {
         let depth = self.depth.get();
-        self.depth.set(depth.checked_sub(1).expect("a savepoint is ended once"));
+        let Some(outer) = depth.checked_sub(1) else {
+            return Err(Exception::throw_internal(ctx, "there is no savepoint to end"));
+        };
+        self.depth.set(outer);
         if self.engine.borrow().is_object_transaction_lost() {
             return if keep { Err(text::throw_text(ctx, LOST)) } else { Ok(()) };
         }

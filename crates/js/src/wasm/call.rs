@@ -12,6 +12,7 @@ use super::group::{Group, ImportCall};
 use super::values::{to_js, to_wasm};
 use super::{internals, sync, throw};
 use crate::foreign;
+use crate::plain;
 use crate::isolate::host::host;
 
 /// Fuel of a slice: a unit is about an instruction, so it is some tenth of a millisecond.
@@ -31,7 +32,7 @@ pub(super) fn call<'js>(
     number: usize,
     arguments: &[Value<'js>],
 ) -> Result<Value<'js>> {
-    let function = group.members.borrow().functions.get(number).clone();
+    let function = group.function(ctx, number)?;
     let types = function.ty.params();
     let mut inputs = Vec::with_capacity(types.len());
     for (index, ty) in types.iter().enumerate() {
@@ -48,8 +49,8 @@ pub(super) fn call<'js>(
         [output] => to_js(ctx, group, state, output),
         outputs => {
             let array = Array::new(ctx.clone())?;
-            for (index, output) in outputs.iter().enumerate() {
-                array.set(index, to_js(ctx, group, state, output)?)?;
+            for output in outputs {
+                plain::append(&array, to_js(ctx, group, state, output)?)?;
             }
             array.into_js(ctx)
         }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use rquickjs::class::{JsClass, Readable, Trace, Tracer};
 use rquickjs::function::Constructor;
-use rquickjs::{Ctx, Object, Result};
+use rquickjs::{Ctx, Exception, Object, Result};
 use wasmi::{Engine, Error, Extern, ExternRef, Func, FuncType, Global, Memory, MemoryType, Store, Table};
 
 use super::account::Account;
@@ -36,7 +36,7 @@ impl<T> Default for Numbered<T> {
     }
 }
 
-impl<T: Debug> Numbered<T> {
+impl<T: Clone> Numbered<T> {
     /// The number of an object: the one that it has, or a new one.
     pub(super) fn number(&mut self, handle: &dyn Debug, item: impl FnOnce() -> T) -> usize {
         let Self { items, numbers } = self;
@@ -46,9 +46,9 @@ impl<T: Debug> Numbered<T> {
         })
     }
 
-    /// The object of a number that JavaScript was given.
-    pub(super) fn get(&self, number: usize) -> &T {
-        self.items.get(number).expect("only parts of ours use numbers, and only those that they were given")
+    /// The object of a number that comes from JavaScript.
+    fn get(&self, number: usize) -> Option<T> {
+        self.items.get(number).cloned()
     }
 }
 
@@ -72,17 +72,28 @@ pub(super) struct LinearMemory {
     seen: Rc<Cell<Option<usize>>>,
 }
 
+impl LinearMemory {
+    /// Forgets its `ArrayBuffer`, which the caller detaches.
+    pub(super) fn unsee(&self) {
+        self.seen.set(None);
+    }
+}
+
+fn unknown(ctx: &Ctx<'_>, what: &str, number: usize) -> rquickjs::Error {
+    Exception::throw_internal(ctx, &format!("this group has no {what} {number}"))
+}
+
 /// What the group has given numbers to.
 #[derive(Debug, Default)]
-pub(super) struct Members {
-    pub(super) functions: Numbered<Function>,
-    pub(super) memories: Numbered<LinearMemory>,
-    pub(super) tables: Numbered<Table>,
-    pub(super) globals: Numbered<Global>,
+struct Members {
+    functions: Numbered<Function>,
+    memories: Numbered<LinearMemory>,
+    tables: Numbered<Table>,
+    globals: Numbered<Global>,
     /// Values that WebAssembly holds, by their number in JavaScript.
-    pub(super) externs: Vec<ExternRef>,
+    externs: Vec<ExternRef>,
     /// Functions that lead to JavaScript, by their text, with the number of the import.
-    pub(super) imported: HashMap<String, usize>,
+    imported: HashMap<String, usize>,
 }
 
 /// A group.
@@ -90,7 +101,7 @@ pub(super) struct Members {
 pub(super) struct Group {
     // Before the regions, which `members` has: the store's memories are in them.
     pub(super) store: RefCell<Store<Holdings>>,
-    pub(super) members: RefCell<Members>,
+    members: RefCell<Members>,
     /// An instantiation failed after it had put functions into a table that others see: they must not be called.
     pub(super) is_broken: Cell<bool>,
     account: Rc<Account>,
@@ -108,8 +119,8 @@ impl Group {
         })
     }
 
-    /// Makes a memory that never moves, and gives its number. None: there is no room for it.
-    pub(super) fn add_memory(&self, ty: MemoryType) -> Option<usize> {
+    /// Makes a memory that never moves, and gives it with its number. None: there is no room for it.
+    pub(super) fn add_memory(&self, ty: MemoryType) -> Option<(usize, Memory)> {
         let page = 1_usize << 16;
         let most = ty.maximum().and_then(|pages| usize::try_from(pages).ok()?.checked_mul(page));
         let reserved = most.unwrap_or(usize::MAX).min(self.account.limit() / page * page);
@@ -122,8 +133,37 @@ impl Group {
         let memory = Memory::new_static(&mut *store, ty, region.bytes()).ok()?;
         region.set_charged(memory.data_size(&*store));
         let seen = Rc::new(Cell::new(None));
-        let memory = LinearMemory { memory, region, seen };
-        Some(self.members.borrow_mut().memories.number(&memory.memory, || memory.clone()))
+        let number =
+            self.members.borrow_mut().memories.number(&memory, || LinearMemory { memory, region, seen });
+        Some((number, memory))
+    }
+
+    /// The function of a number.
+    ///
+    /// # Errors
+    /// As all that follow: an error of ours in `ctx`. Numbers come by way of JavaScript, where an application may have changed
+    /// whatever it likes: none is trusted. Nothing is borrowed when the error is made, which may run code of the application.
+    pub(super) fn function(&self, ctx: &Ctx<'_>, number: usize) -> Result<Function> {
+        let found = self.members.borrow().functions.get(number);
+        found.ok_or_else(|| unknown(ctx, "function", number))
+    }
+
+    /// The memory of a number.
+    pub(super) fn memory(&self, ctx: &Ctx<'_>, number: usize) -> Result<LinearMemory> {
+        let found = self.members.borrow().memories.get(number);
+        found.ok_or_else(|| unknown(ctx, "memory", number))
+    }
+
+    /// The table of a number.
+    pub(super) fn table(&self, ctx: &Ctx<'_>, number: usize) -> Result<Table> {
+        let found = self.members.borrow().tables.get(number);
+        found.ok_or_else(|| unknown(ctx, "table", number))
+    }
+
+    /// The global of a number.
+    pub(super) fn global(&self, ctx: &Ctx<'_>, number: usize) -> Result<Global> {
+        let found = self.members.borrow().globals.get(number);
+        found.ok_or_else(|| unknown(ctx, "global", number))
     }
 
     /// The number of a memory of this group.
@@ -140,9 +180,7 @@ impl Group {
     }
 
     /// What an `ArrayBuffer` of a memory shows, from now until the memory grows.
-    pub(super) fn view(&self, memory: usize) -> View {
-        let members = self.members.borrow();
-        let memory = members.memories.get(memory);
+    pub(super) fn view(&self, memory: &LinearMemory) -> View {
         let len = memory.memory.data_size(&*self.store.borrow());
         memory.seen.set(Some(len));
         View { region: Rc::clone(&memory.region), len }
@@ -166,11 +204,6 @@ impl Group {
             }
         }
         outgrown
-    }
-
-    /// Forgets the `ArrayBuffer` of a memory, which the caller detaches.
-    pub(super) fn unsee(&self, memory: usize) {
-        self.members.borrow().memories.get(memory).seen.set(None);
     }
 
     /// The reference to the value that JavaScript gave a number, from 0 on. None: there is no room for it.

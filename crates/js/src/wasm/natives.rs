@@ -15,6 +15,7 @@ use super::{Compiled, call, compiled, sync, throw};
 use crate::buffers;
 use crate::foreign::Shared;
 use crate::isolate::host::host;
+use crate::plain;
 
 mod members;
 
@@ -27,7 +28,7 @@ const FUNCTION_BYTES: usize = 128;
 
 pub(super) fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     host(ctx).wasm.account.attach(ctx);
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("turn", Native::from(|ctx: Ctx<'_>| host(&ctx).wasm.turns.get()))?;
     native.set("group", Native::from(new_group))?;
     native.set("module", Native::from(module_of))?;
@@ -68,7 +69,9 @@ fn new_group<'js>(ctx: Ctx<'js>) -> Result<GroupHandle<'js>> {
 }
 
 fn module_of<'js>(ctx: Ctx<'js>, name: String) -> Result<ModuleHandle<'js>> {
-    let compiled = host(&ctx).code.wasm(&name).expect("the loader asks for modules that are there");
+    let Some(compiled) = host(&ctx).code.wasm(&name) else {
+        return Err(Exception::throw_internal(&ctx, &format!("`{name}` is no module of WebAssembly")));
+    };
     Class::instance(ctx, Shared(compiled.into()))
 }
 
@@ -96,31 +99,31 @@ fn type_name(ty: ValType) -> &'static str {
 
 fn imports<'js>(ctx: Ctx<'js>, module: ModuleHandle<'js>) -> Result<Array<'js>> {
     let list = Array::new(ctx.clone())?;
-    for (index, wanted) in compiled_of(&module).imports.iter().enumerate() {
+    for wanted in &compiled_of(&module).imports {
         let import = Object::new(ctx.clone())?;
-        import.set("module", wanted.module.as_str())?;
-        import.set("name", wanted.name.as_str())?;
-        import.set("kind", kind_of(&wanted.ty))?;
-        list.set(index, import)?;
+        plain::define(&import, "module", wanted.module.as_str())?;
+        plain::define(&import, "name", wanted.name.as_str())?;
+        plain::define(&import, "kind", kind_of(&wanted.ty))?;
+        plain::append(&list, import)?;
     }
     Ok(list)
 }
 
 fn exports<'js>(ctx: Ctx<'js>, module: ModuleHandle<'js>) -> Result<Array<'js>> {
     let list = Array::new(ctx.clone())?;
-    for (index, entry) in compiled_of(&module).exports.iter().enumerate() {
+    for entry in &compiled_of(&module).exports {
         let export = Object::new(ctx.clone())?;
-        export.set("name", entry.name.as_str())?;
-        export.set("kind", entry.kind())?;
-        list.set(index, export)?;
+        plain::define(&export, "name", entry.name.as_str())?;
+        plain::define(&export, "kind", entry.kind())?;
+        plain::append(&list, export)?;
     }
     Ok(list)
 }
 
 fn custom_sections<'js>(ctx: Ctx<'js>, module: ModuleHandle<'js>, name: String) -> Result<Array<'js>> {
     let list = Array::new(ctx.clone())?;
-    for (index, content) in compiled_of(&module).custom_sections(&name).enumerate() {
-        list.set(index, ArrayBuffer::new_copy(ctx.clone(), content)?)?;
+    for content in compiled_of(&module).custom_sections(&name) {
+        plain::append(&list, ArrayBuffer::new_copy(ctx.clone(), content)?)?;
     }
     Ok(list)
 }
@@ -128,8 +131,10 @@ fn custom_sections<'js>(ctx: Ctx<'js>, module: ModuleHandle<'js>, name: String) 
 /// The type of an import that is a global.
 fn imported_global<'js>(ctx: Ctx<'js>, module: ModuleHandle<'js>, index: usize) -> Result<Object<'js>> {
     let compiled = compiled_of(&module);
-    let ty = *compiled.imports[index].ty.global().expect("the caller asks for globals");
-    let object = Object::new(ctx)?;
+    let Some(ty) = compiled.imports.get(index).and_then(|import| import.ty.global().copied()) else {
+        return Err(Exception::throw_internal(&ctx, &format!("import {index} is no global")));
+    };
+    let object = plain::record(&ctx)?;
     object.set("type", type_name(ty.content()))?;
     object.set("isMutable", ty.mutability() == Mutability::Var)?;
     Ok(object)
@@ -165,8 +170,8 @@ fn instantiate<'js>(
         externs.push((wanted.position, import(&ctx, &group, &state, &items.get(index)?, &wanted.ty)?));
     }
     for (position, ty) in &compiled.memories {
-        let number = group.add_memory(*ty).ok_or_else(no_memory)?;
-        externs.push((*position, Extern::Memory(group.members.borrow().memories.get(number).memory)));
+        let (_, memory) = group.add_memory(*ty).ok_or_else(no_memory)?;
+        externs.push((*position, Extern::Memory(memory)));
     }
     externs.sort_by_key(|(position, _)| *position);
     let externs: Vec<Extern> = externs.into_iter().map(|(_, given)| given).collect();
@@ -187,14 +192,14 @@ fn instantiate<'js>(
         group.number(export, index)
     };
     let entries = Array::new(ctx.clone())?;
-    for (index, entry) in compiled.exports.iter().enumerate() {
-        let export = Object::new(ctx.clone())?;
+    for entry in &compiled.exports {
+        let export = plain::record(&ctx)?;
         export.set("name", entry.name.as_str())?;
         export.set("kind", entry.kind())?;
         export.set("number", number(&entry.name, entry.index))?;
-        entries.set(index, export)?;
+        plain::append(&entries, export)?;
     }
-    let made = Object::new(ctx)?;
+    let made = plain::record(&ctx)?;
     made.set("entries", entries)?;
     made.set("start", compiled.start.map(|index| number(OWN, index)))?;
     Ok(made)
@@ -234,37 +239,32 @@ fn import<'js>(
     ty: &ExternType,
 ) -> Result<Extern> {
     let word: String = item.get(0)?;
-    if word == "value" {
-        let ty = ty.global().expect("values are for globals").content();
-        let value = to_wasm(ctx, group, state, item.get(1)?, ty)?;
+    if let ("value", ExternType::Global(ty)) = (word.as_str(), ty) {
+        let value = to_wasm(ctx, group, state, item.get(1)?, ty.content())?;
         return Ok(Extern::Global(Global::new(&mut *group.store.borrow_mut(), value, Mutability::Const)));
     }
     let number: usize = item.get(1)?;
-    if let ("import", ExternType::Func(ty)) = (word.as_str(), ty) {
-        return Ok(Extern::Func(group.import(ty.clone(), number)));
+    match (word.as_str(), ty) {
+        ("import", ExternType::Func(ty)) => Ok(Extern::Func(group.import(ty.clone(), number))),
+        ("function", _) => Ok(Extern::Func(group.function(ctx, number)?.func)),
+        ("memory", _) => Ok(Extern::Memory(group.memory(ctx, number)?.memory)),
+        ("table", _) => Ok(Extern::Table(group.table(ctx, number)?)),
+        ("global", _) => Ok(Extern::Global(group.global(ctx, number)?)),
+        _ => Err(Exception::throw_internal(ctx, &format!("an import is never a `{word}`"))),
     }
-    let members = group.members.borrow();
-    Ok(match word.as_str() {
-        "function" => Extern::Func(members.functions.get(number).func),
-        "memory" => Extern::Memory(members.memories.get(number).memory),
-        "table" => Extern::Table(*members.tables.get(number)),
-        _ => Extern::Global(*members.globals.get(number)),
-    })
 }
 
 /// An exported function: what calls it with the group's state before the arguments, its name, and its length.
 fn function<'js>(ctx: Ctx<'js>, handle: GroupHandle<'js>, number: usize) -> Result<Object<'js>> {
     let group = group_of(&handle);
-    let (name, length) = {
-        let members = group.members.borrow();
-        let function = members.functions.get(number);
-        (function.index.map_or_else(String::new, |index| index.to_string()), function.ty.params().len())
-    };
+    let function = group.function(&ctx, number)?;
+    let name = function.index.map_or_else(String::new, |index| index.to_string());
+    let length = function.ty.params().len();
     let call =
         Function::new(ctx.clone(), move |ctx: Ctx<'js>, state: Object<'js>, arguments: Rest<Value<'js>>| {
             call::call(&ctx, &group, &state, number, &arguments)
         })?;
-    let object = Object::new(ctx)?;
+    let object = plain::record(&ctx)?;
     object.set("call", call)?;
     object.set("name", name)?;
     object.set("length", length)?;

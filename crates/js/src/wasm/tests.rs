@@ -9,6 +9,7 @@ use crate::testing::{at, limits};
 use crate::{Application, Isolate, IsolateKind, Limits, SourceKind};
 
 mod bounds;
+mod hostile;
 mod memory;
 
 /// What most of the tests need of a module.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use rquickjs::{BigInt, Coerced, Ctx, Exception, FromJs, Function, IntoJs, Object, Result, Value};
+use rquickjs::{Array, BigInt, Coerced, Ctx, Exception, FromJs, Function, IntoJs, Object, Result, Value};
 use wasmi::{F32, F64, Nullable, Ref, Val, ValType};
 
 use super::group::{Group, extern_number};
@@ -38,8 +38,7 @@ pub(super) fn to_wasm<'js>(
                     "function-typed object must be null (if nullable) or a Wasm function object",
                 ));
             };
-            let func = group.members.borrow().functions.get(number).func;
-            Val::FuncRef(Nullable::Val(func))
+            Val::FuncRef(Nullable::Val(group.function(ctx, number)?.func))
         }
         ValType::ExternRef if value.is_null() => Val::ExternRef(Nullable::Null),
         ValType::ExternRef => {
@@ -75,7 +74,7 @@ pub(super) fn to_js<'js>(
         }
         Val::ExternRef(Nullable::Val(reference)) => {
             let number = extern_number(&group.store.borrow(), reference);
-            state.get::<_, Object<'js>>("externs")?.get(u32::try_from(number).expect("few values"))
+            state.get::<_, Array<'js>>("externs")?.get(number)
         }
         Val::V128(_) => Err(no_vectors(ctx)),
     }

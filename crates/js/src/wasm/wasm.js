@@ -14,8 +14,9 @@ const isDetached = uncurry(getOwnPropertyDescriptor(ArrayBuffer.prototype, 'deta
 const PAGES_MAX = 65_536;
 const ELEMENTS_MAX = 10_000_000;
 const DEFAULTS = { __proto__: null, i32: 0, i64: 0n, f32: 0, f64: 0, externref: undefined, anyfunc: null };
-const VALUE_TYPES = Object.keys(DEFAULTS);
-const REFERENCE_TYPES = ['externref', 'anyfunc'];
+
+/** A list that has what is put into it alone: what an application does to `Array.prototype` changes nothing of it. */
+const newList = () => setPrototypeOf([], null);
 
 const isObject = value => (typeof value === 'object' && value !== null) || typeof value === 'function';
 
@@ -82,13 +83,13 @@ export default function (native, internals) {
       __proto__: null,
       handle: native.group(),
       /** Functions that WebAssembly calls. */
-      imports: [],
+      imports: newList(),
       /** Values that WebAssembly holds, and their numbers. */
-      externs: [], externNumbers: new Map(),
+      externs: newList(), externNumbers: new Map(),
       /** The objects of the group, by number. */
-      functions: [], functionNumbers: new Map(), memories: [], tables: [], globals: [],
+      functions: newList(), functionNumbers: new Map(), memories: newList(), tables: newList(), globals: newList(),
       /** The buffers of memories that show all of them. */
-      buffers: [],
+      buffers: newList(),
     };
   }
 
@@ -230,7 +231,7 @@ export default function (native, internals) {
     const what = 'WebAssembly.Table()';
     toDescriptor(descriptor, what, 'table');
     const type = `${descriptor.element}`;
-    if (!REFERENCE_TYPES.includes(type)) {
+    if (type !== 'externref' && type !== 'anyfunc') {
       throw new TypeError(`${what}: Descriptor property 'element' must be a WebAssembly reference type`);
     }
     const { initial, maximum } = toLimits(descriptor, ELEMENTS_MAX, what);
@@ -302,7 +303,7 @@ export default function (native, internals) {
     toDescriptor(descriptor, what, 'global');
     const isMutable = !!descriptor.mutable;
     const type = `${descriptor.value}`;
-    if (!VALUE_TYPES.includes(type)) {
+    if (!(type in DEFAULTS)) {
       throw new TypeError(`${what}: Descriptor property 'value' must be a WebAssembly type`);
     }
     const value = given[1] === undefined ? DEFAULTS[type] : given[1];
@@ -343,6 +344,7 @@ export default function (native, internals) {
 
   /** By the kinds of imports and exports. */
   const members = {
+    __proto__: null,
     memory: { of: ofMemory, make: of => of.state.memories[of.number] ?? new Memory(token, of), name: 'Memory' },
     table: { of: ofTable, make: of => of.state.tables[of.number] ?? new Table(token, of), name: 'Table' },
     global: { of: ofGlobal, make: of => of.state.globals[of.number] ?? new Global(token, of), name: 'Global' },
@@ -356,7 +358,7 @@ export default function (native, internals) {
       fail(`${what}: Imports argument must be present and must be an object`);
     }
     let state;
-    const found = [];
+    const found = newList();
     for (let index = 0; index < wanted.length; index++) {
       const { module: from, name, kind } = wanted[index];
       const namespace = imports[from];
@@ -392,6 +394,7 @@ export default function (native, internals) {
     }
     const { type, isMutable } = native.importedGlobal(module, index);
     const isFit = {
+      __proto__: null,
       i64: () => typeof value === 'bigint',
       anyfunc: () => value === null || functionNumber(state, value) !== undefined,
       externref: () => true,
@@ -404,7 +407,7 @@ export default function (native, internals) {
 
   function instantiate(module, imports, what) {
     const { state, found } = resolve(module, imports, what);
-    const items = [];
+    const items = newList();
     for (let index = 0; index < found.length; index++) items[index] = item(state, module, index, found[index]);
     const { entries, start } = native.instantiate(state.handle, state, module, items, what);
     const exports = create(null);

@@ -6,13 +6,14 @@ use rquickjs::{ArrayBuffer, Ctx, Exception, Object, Result, TypedArray};
 
 use super::multipart::{self, FormEntry};
 use crate::buffers;
+use crate::plain;
 use crate::prelude::Part;
 
 pub(crate) const PART: Part =
     Part { name: "blob", source: include_str!("blob.js"), natives, globals: &["Blob", "File", "FormData"] };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("encodeMultipart", Func::from(encode_multipart))?;
     native.set("parseMultipart", Func::from(parse_multipart))?;
     native.set("formType", Func::from(|value: String| List(multipart::content_type(&value))))?;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use rquickjs::{ArrayBuffer, Ctx, Exception, Function, Object, Result, TypedArray};
 
 use crate::buffers;
+use crate::plain;
 
 mod content;
 mod decode;
@@ -90,18 +91,24 @@ fn format_of(ctx: &Ctx<'_>, name: &str) -> Result<Format> {
         .ok_or_else(|| Exception::throw_type(ctx, &format!("unsupported compression format `{name}`")))
 }
 
+/// Nothing is borrowed while an error or a value is made: nothing of the engine runs under a borrow of ours.
 fn codec_object<'js, C: Codec + 'static>(ctx: &Ctx<'js>, codec: Rc<RefCell<C>>) -> Result<Object<'js>> {
-    let object = Object::new(ctx.clone())?;
+    let object = plain::record(ctx)?;
     let shared = codec.clone();
     let push = move |ctx: Ctx<'js>, bytes: TypedArray<'js, u8>| {
-        shared.borrow_mut().push(&buffers::read(&bytes)).map_err(|error| throw(&ctx, &error))
+        let pushed = shared.borrow_mut().push(&buffers::read(&bytes));
+        pushed.map_err(|error| throw(&ctx, &error))
     };
     object.set("push", Function::new(ctx.clone(), push)?)?;
     let shared = codec.clone();
-    let finish = move |ctx: Ctx<'js>| shared.borrow_mut().finish().map_err(|error| throw(&ctx, &error));
+    let finish = move |ctx: Ctx<'js>| {
+        let finished = shared.borrow_mut().finish();
+        finished.map_err(|error| throw(&ctx, &error))
+    };
     object.set("finish", Function::new(ctx.clone(), finish)?)?;
     let next = move |ctx: Ctx<'js>| {
-        let output = codec.borrow_mut().next().map_err(|error| throw(&ctx, &error))?;
+        let output = codec.borrow_mut().next();
+        let output = output.map_err(|error| throw(&ctx, &error))?;
         output.map(|bytes| ArrayBuffer::new(ctx.clone(), bytes)).transpose()
     };
     object.set("next", Function::new(ctx.clone(), next)?)?;

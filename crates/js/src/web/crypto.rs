@@ -9,6 +9,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use rquickjs::{ArrayBuffer, Ctx, Exception, FromJs, Function, IntoJs, Object, Result, TypedArray, Value};
 
 use crate::buffers;
+use crate::plain;
 use crate::prelude::Part;
 
 mod aes;
@@ -103,7 +104,7 @@ fn random_bytes(ctx: &Ctx<'_>, len: usize) -> Result<Vec<u8>> {
 }
 
 fn random_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     let random = |ctx: Ctx<'js>, len: usize| -> Result<Output> {
         // The caller has checked it; never more than getRandomValues gives.
         random_bytes(&ctx, len.min(bounds::RANDOM_BYTES_MAX)).map(Output)
@@ -135,7 +136,7 @@ fn key_bytes(ctx: Ctx<'_>, len: usize) -> Result<Output> {
 }
 
 fn subtle_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("random", Function::new(ctx.clone(), key_bytes)?)?;
     native.set("toBase64Url", Function::new(ctx.clone(), |bytes: Input| BASE64_URL.encode(&*bytes))?)?;
     native.set(
@@ -154,7 +155,7 @@ fn subtle_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
 }
 
 fn key_pair_natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("random", Function::new(ctx.clone(), key_bytes)?)?;
     native.set("equal", Function::new(ctx.clone(), hash::equal)?)?;
     elliptic::install(ctx, &native)?;

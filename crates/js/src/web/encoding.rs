@@ -8,6 +8,7 @@ use rquickjs::function::{Func, Opt};
 use rquickjs::{Ctx, Exception, Function, Object, Result, String as JsString, TypedArray};
 
 use crate::buffers;
+use crate::plain;
 use crate::prelude::Part;
 
 pub(crate) const PART: Part = Part {
@@ -18,7 +19,7 @@ pub(crate) const PART: Part = Part {
 };
 
 pub(super) fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("encode", Func::from(encode))?;
     native.set("encodeInto", Func::from(encode_into))?;
     native.set("encodingName", Func::from(encoding_name))?;
@@ -128,11 +129,15 @@ fn decoder<'js>(ctx: Ctx<'js>, name: String, is_fatal: bool, keeps_bom: bool) ->
     Function::new(ctx, move |ctx: Ctx<'js>, bytes: Opt<TypedArray<'js, u8>>, is_last: Opt<bool>| {
         let bytes = bytes.0.as_ref().map(buffers::read).unwrap_or_default();
         let is_last = is_last.0.unwrap_or(true);
-        let mut decoder = state.borrow_mut();
-        let text = options.run(&mut decoder, &bytes, is_last);
-        if is_last || text.is_none() {
-            *decoder = options.decoder();
-        }
+        let text = {
+            let mut decoder = state.borrow_mut();
+            let text = options.run(&mut decoder, &bytes, is_last);
+            if is_last || text.is_none() {
+                *decoder = options.decoder();
+            }
+            text
+        };
+        // Not borrowed any more: nothing of the engine runs under a borrow of ours.
         text.ok_or_else(|| malformed(&ctx))
     })
 }

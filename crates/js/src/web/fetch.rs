@@ -11,6 +11,7 @@ use crate::buffers;
 use crate::effect::{Effect, JsError, Op, OutgoingBody, OutgoingBodyId, OutgoingRequest, Redirect, SocketId};
 use crate::isolate::host::host;
 use crate::isolate::ops;
+use crate::plain;
 use crate::prelude::{Part, no_natives};
 
 pub(crate) const PART: Part =
@@ -21,7 +22,7 @@ pub(crate) const OUTGOING: Part =
     Part { name: "outgoing", source: include_str!("outgoing.js"), natives, globals: &[] };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("start", Func::from(start))?;
     native.set("writeBody", Func::from(write_body))?;
     native.set("endBody", Func::from(end_body))?;

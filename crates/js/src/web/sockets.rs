@@ -10,6 +10,7 @@ use crate::effect::{Effect, SocketAction, SocketEvent, SocketId, SocketMessage};
 use crate::isolate::host::host;
 use crate::isolate::kind::IsolateKind;
 use crate::isolate::ops;
+use crate::plain;
 use crate::prelude::{self, Part};
 
 mod kept;
@@ -37,7 +38,7 @@ pub(crate) const PART: Part = Part {
 };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     let host = host(ctx);
     let has = |flag: &str, off: &str, since: &str| {
         let code = &host.code;
@@ -219,7 +220,7 @@ fn auto_responded_at(ctx: Ctx<'_>, socket: u64) -> Option<f64> {
 
 /// What came, as `sockets.js` takes it.
 pub(crate) fn event_to_js<'js>(ctx: &Ctx<'js>, socket: SocketId, event: SocketEvent) -> Result<Object<'js>> {
-    let object = Object::new(ctx.clone())?;
+    let object = plain::record(ctx)?;
     object.set("socket", socket.get())?;
     match event {
         SocketEvent::Message(SocketMessage::Text(text)) => object.set("data", text)?,

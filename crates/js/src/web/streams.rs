@@ -4,6 +4,7 @@
 use rquickjs::{ArrayBuffer, Ctx, Function, Object, Result};
 
 use super::compression;
+use crate::plain;
 use crate::prelude::{Part, no_natives};
 
 /// Readable streams: all that bodies need.
@@ -67,7 +68,7 @@ pub(crate) const TRANSFORMS_PART: Part = Part {
 };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("compressor", Function::new(ctx.clone(), compression::compressor)?)?;
     native.set("decompressor", Function::new(ctx.clone(), compression::decompressor)?)?;
     native.set("utf8", Function::new(ctx.clone(), utf8)?)?;

@@ -8,6 +8,7 @@ use super::fetch::body_from_js;
 use crate::effect::{ConnectTo, Op, OutgoingConnection, Security};
 use crate::isolate::host::host;
 use crate::isolate::ops;
+use crate::plain;
 use crate::prelude::Part;
 
 /// Connections of one isolate at a time, which bounds what their buffers outside of it hold.
@@ -16,7 +17,7 @@ const CONNECTIONS_MAX: usize = 512;
 pub(crate) const PART: Part = Part { name: "tcp", source: include_str!("tcp.js"), natives, globals: &[] };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("begin", Func::from(begin))?;
     native.set("over", Func::from(|ctx: Ctx<'_>| host(&ctx).connection_is_open(false)))?;
     native.set("connect", Func::from(connect))?;

@@ -5,13 +5,14 @@ use rquickjs::function::Func;
 use rquickjs::{Ctx, Object, Result};
 use url::{Position, Url, form_urlencoded, quirks};
 
+use crate::plain;
 use crate::prelude::Part;
 
 pub(crate) const PART: Part =
     Part { name: "url", source: include_str!("url.js"), natives, globals: &["URL", "URLSearchParams"] };
 
 pub(super) fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("parse", Func::from(parse))?;
     native.set("set", Func::from(set))?;
     native.set("origin", Func::from(origin))?;

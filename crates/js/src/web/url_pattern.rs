@@ -7,13 +7,14 @@ use serde::Serialize;
 use urlpattern::UrlPatternOptions;
 use urlpattern::quirks::{self, EcmaRegexp, StringOrInit};
 
+use crate::plain;
 use crate::prelude::Part;
 
 pub(crate) const PART: Part =
     Part { name: "url-pattern", source: include_str!("url_pattern.js"), natives, globals: &["URLPattern"] };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("parse", Func::from(parse))?;
     native.set("input", Func::from(input))?;
     Ok(native)

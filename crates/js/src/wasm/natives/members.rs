@@ -9,7 +9,10 @@ use crate::wasm::values::{as_ref, of_ref, to_js, to_wasm};
 use crate::wasm::{detach, sync};
 
 pub(super) fn memory(handle: GroupHandle<'_>, initial: u32, maximum: Option<u32>) -> Option<usize> {
-    group_of(&handle).add_memory(MemoryType::new(initial, maximum))
+/// None where there is no room for it, or bounds that no memory has.
+    let mut ty = MemoryType::builder();
+    ty.min(u64::from(initial)).max(maximum.map(u64::from));
+    group_of(&handle).add_memory(ty.build().ok()?).map(|(number, _)| number)
 }
 
 pub(super) fn buffer<'js>(
@@ -17,21 +20,25 @@ pub(super) fn buffer<'js>(
     handle: GroupHandle<'js>,
     number: usize,
 ) -> Result<ArrayBuffer<'js>> {
-    ArrayBuffer::from_source(ctx, group_of(&handle).view(number))
+    let group = group_of(&handle);
+    let memory = group.memory(&ctx, number)?;
+    ArrayBuffer::from_source(ctx, group.view(&memory))
 }
 
 /// The pages there were; none where there is no room for more.
 pub(super) fn grow<'js>(
     handle: GroupHandle<'js>,
+    ctx: Ctx<'js>,
     state: Object<'js>,
     number: usize,
     delta: u32,
 ) -> Result<Option<u64>> {
     let group = group_of(&handle);
-    let memory = group.members.borrow().memories.get(number).memory;
-    let Ok(before) = memory.grow(&mut *group.store.borrow_mut(), u64::from(delta)) else { return Ok(None) };
+    let memory = group.memory(&ctx, number)?;
+    let grown = memory.memory.grow(&mut *group.store.borrow_mut(), u64::from(delta));
+    let Ok(before) = grown else { return Ok(None) };
     // Also a growth by nothing ends the buffer.
-    group.unsee(number);
+    memory.unsee();
     detach(&state, number)?;
     sync(&group, &state)?;
     Ok(Some(before))
@@ -49,27 +56,26 @@ pub(super) fn table<'js>(
     let group = group_of(&handle);
     let element = if element == "externref" { RefType::Extern } else { RefType::Func };
     let first = as_ref(to_wasm(&ctx, &group, &state, first, ValType::from(element))?);
+    if maximum.is_some_and(|maximum| maximum < initial) {
+        return Ok(None);
+    }
     let table = Table::new(&mut *group.store.borrow_mut(), TableType::new(element, initial, maximum), first);
     Ok(table.ok().map(|table| group.number(Extern::Table(table), 0)))
 }
 
-fn table_of(group: &Group, number: usize) -> Table {
-    *group.members.borrow().tables.get(number)
-}
-
-pub(super) fn table_length(handle: GroupHandle<'_>, number: usize) -> u64 {
+pub(super) fn table_length(ctx: Ctx<'_>, handle: GroupHandle<'_>, number: usize) -> Result<u64> {
     let group = group_of(&handle);
-    let table = table_of(&group, number);
-    table.size(&*group.store.borrow())
+    let table = group.table(&ctx, number)?;
+    Ok(table.size(&*group.store.borrow()))
 }
 
 fn element_type(group: &Group, table: Table) -> RefType {
     table.ty(&*group.store.borrow()).element()
 }
 
-pub(super) fn table_has_functions(handle: GroupHandle<'_>, number: usize) -> bool {
+pub(super) fn table_has_functions(ctx: Ctx<'_>, handle: GroupHandle<'_>, number: usize) -> Result<bool> {
     let group = group_of(&handle);
-    element_type(&group, table_of(&group, number)) == RefType::Func
+    Ok(element_type(&group, group.table(&ctx, number)?) == RefType::Func)
 }
 
 pub(super) fn table_get<'js>(
@@ -80,7 +86,7 @@ pub(super) fn table_get<'js>(
     index: u32,
 ) -> Result<Value<'js>> {
     let group = group_of(&handle);
-    let element = table_of(&group, number).get(&*group.store.borrow(), u64::from(index));
+    let element = group.table(&ctx, number)?.get(&*group.store.borrow(), u64::from(index));
     match element {
         Some(element) => to_js(&ctx, &group, &state, &of_ref(element)),
         None => Ok(Value::new_null(ctx)),
@@ -96,7 +102,7 @@ pub(super) fn table_set<'js>(
     value: Value<'js>,
 ) -> Result<()> {
     let group = group_of(&handle);
-    let table = table_of(&group, number);
+    let table = group.table(&ctx, number)?;
     let ty = ValType::from(element_type(&group, table));
     let value = as_ref(to_wasm(&ctx, &group, &state, value, ty)?);
     let set = table.set(&mut *group.store.borrow_mut(), u64::from(index), value);
@@ -113,7 +119,7 @@ pub(super) fn table_grow<'js>(
     value: Value<'js>,
 ) -> Result<Option<u64>> {
     let group = group_of(&handle);
-    let table = table_of(&group, number);
+    let table = group.table(&ctx, number)?;
     let ty = ValType::from(element_type(&group, table));
     let value = as_ref(to_wasm(&ctx, &group, &state, value, ty)?);
     Ok(table.grow(&mut *group.store.borrow_mut(), u64::from(delta), value).ok())
@@ -134,14 +140,10 @@ pub(super) fn global<'js>(
     Ok(group.number(Extern::Global(global), 0))
 }
 
-fn global_of(group: &Group, number: usize) -> Global {
-    *group.members.borrow().globals.get(number)
-}
-
-pub(super) fn global_is_mutable(handle: GroupHandle<'_>, number: usize) -> bool {
+pub(super) fn global_is_mutable(ctx: Ctx<'_>, handle: GroupHandle<'_>, number: usize) -> Result<bool> {
     let group = group_of(&handle);
-    let ty = global_of(&group, number).ty(&*group.store.borrow());
-    ty.mutability() == Mutability::Var
+    let ty = group.global(&ctx, number)?.ty(&*group.store.borrow());
+    Ok(ty.mutability() == Mutability::Var)
 }
 
 pub(super) fn global_get<'js>(
@@ -151,7 +153,7 @@ pub(super) fn global_get<'js>(
     number: usize,
 ) -> Result<Value<'js>> {
     let group = group_of(&handle);
-    let value = global_of(&group, number).get(&*group.store.borrow());
+    let value = group.global(&ctx, number)?.get(&*group.store.borrow());
     to_js(&ctx, &group, &state, &value)
 }
 
@@ -163,7 +165,7 @@ pub(super) fn global_set<'js>(
     value: Value<'js>,
 ) -> Result<()> {
     let group = group_of(&handle);
-    let global = global_of(&group, number);
+    let global = group.global(&ctx, number)?;
     let ty = global.ty(&*group.store.borrow()).content();
     let value = to_wasm(&ctx, &group, &state, value, ty)?;
     let set = global.set(&mut *group.store.borrow_mut(), value);

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 use subtle::ConstantTimeEq;
 
 use super::{Answer, Input, Output, answer};
+use crate::plain;
 
 /// A hash, by the name that Web Crypto gives it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -131,7 +132,7 @@ fn digest(hash: String, data: Input) -> Answer {
 fn hasher<'js>(ctx: Ctx<'js>, hash: String) -> Result<Option<Object<'js>>> {
     let Some(hash) = Hash::parse(&hash) else { return Ok(None) };
     let hasher = Rc::new(RefCell::new(Hasher::new(hash)));
-    let object = Object::new(ctx.clone())?;
+    let object = plain::record(&ctx)?;
     let shared = hasher.clone();
     let update = move |data: Input| shared.borrow_mut().update(&data);
     object.set("update", Function::new(ctx.clone(), update)?)?;
