@@ -27,6 +27,7 @@ mod values;
 pub(crate) use account::Account;
 pub(crate) use compiled::{Compiled, engine};
 
+use compiled::STACK_BYTES;
 use group::Group;
 
 /// The part's name.
@@ -39,12 +40,17 @@ pub(crate) const PART: Part = Part {
     globals: &["WebAssembly"],
 };
 
+/// Calls of WebAssembly within calls of WebAssembly, by way of JavaScript. Each has frames of its own.
+const DEPTH_MAX: usize = 64;
+
 /// What an isolate keeps for WebAssembly.
 #[derive(Debug)]
 pub(crate) struct WasmHost {
     pub(crate) account: Rc<Account>,
     /// Calls that are nested, by way of JavaScript.
-    depth: Cell<u32>,
+    depth: Cell<usize>,
+    /// How many of them the turn is charged for. The outermost one is not: there is one on a thread.
+    charged: Cell<usize>,
     /// Turns so far: what one of them makes is one group.
     turns: Cell<u64>,
 }
@@ -52,12 +58,46 @@ pub(crate) struct WasmHost {
 impl WasmHost {
     /// Of an isolate that may use `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { account: Rc::new(Account::new(limit)), depth: Cell::new(0), turns: Cell::new(0) }
+        Self {
+            account: Rc::new(Account::new(limit)),
+            depth: Cell::new(0),
+            charged: Cell::new(0),
+            turns: Cell::new(0),
+        }
     }
 
     /// A turn begins.
     pub(crate) fn enter(&self) {
         self.turns.set(self.turns.get() + 1);
+    }
+
+    /// A turn is over, and with it all calls.
+    pub(crate) fn leave(&self) {
+        let charged = self.charged.take();
+        if charged > 0 {
+            self.account.release(charged * STACK_BYTES);
+        }
+    }
+
+    /// A call begins. False: it would be nested too deep, or there is no room for its frames.
+    fn begin_call(&self) -> bool {
+        let depth = self.depth.get();
+        if depth >= DEPTH_MAX {
+            return false;
+        }
+        // What is charged stays so for the turn: a call in a loop is charged once.
+        if depth > self.charged.get() {
+            if !self.account.reserve(STACK_BYTES) {
+                return false;
+            }
+            self.charged.set(depth);
+        }
+        self.depth.set(depth + 1);
+        true
+    }
+
+    fn end_call(&self) {
+        self.depth.set(self.depth.get() - 1);
     }
 }
 

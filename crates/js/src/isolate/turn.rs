@@ -95,6 +95,7 @@ impl Isolate {
             }
         });
         self.budget.disarm();
+        host.wasm.leave();
         if let Some(event) = host.event() {
             self.budget.charge(event, cpu_time().saturating_sub(began), host.limits.event);
             if !host.is_under_way(event) {

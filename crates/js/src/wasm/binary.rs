@@ -15,8 +15,11 @@ const CUSTOM: u8 = 0;
 const IMPORTS: u8 = 2;
 const FUNCTIONS: u8 = 3;
 const MEMORIES: u8 = 5;
+const GLOBALS: u8 = 6;
 const EXPORTS: u8 = 7;
 const START: u8 = 8;
+const ELEMENTS: u8 = 9;
+const DATA: u8 = 11;
 /// Bytes before the first section: magic and version.
 const HEADER_BYTES: usize = 8;
 
@@ -42,6 +45,17 @@ impl ExportEntry {
     }
 }
 
+/// What an instance has of its own, beside memories and tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) functions: u32,
+    pub(super) globals: u32,
+    /// Element segments and data segments.
+    pub(super) segments: u32,
+    /// Of all element segments.
+    pub(super) items: u64,
+}
+
 /// A binary that is ready, and what was read of the one it was made from.
 #[derive(Debug)]
 pub(super) struct Prepared {
@@ -51,8 +65,7 @@ pub(super) struct Prepared {
     pub(super) imports: Vec<(String, String)>,
     /// The index of its start function.
     pub(super) start: Option<u32>,
-    /// Functions of its own.
-    pub(super) functions: u32,
+    pub(super) held: Held,
     /// The custom sections: the name, and where their content is in the original.
     pub(super) custom: Vec<(String, Range<usize>)>,
 }
@@ -69,7 +82,12 @@ pub(super) fn prepare(original: &[u8]) -> Option<Prepared> {
         None => Some(None),
     };
     let start = first_number(START)?;
-    let functions = first_number(FUNCTIONS)?.unwrap_or(0);
+    let held = Held {
+        functions: first_number(FUNCTIONS)?.unwrap_or(0),
+        globals: first_number(GLOBALS)?.unwrap_or(0),
+        segments: first_number(ELEMENTS)?.unwrap_or(0).checked_add(first_number(DATA)?.unwrap_or(0))?,
+        items: find(ELEMENTS).map_or(Some(0), element_items)?,
+    };
     if exports.iter().any(|export| export.name == OWN) || imported.iter().any(|(module, _)| module == OWN) {
         return None;
     }
@@ -108,7 +126,7 @@ pub(super) fn prepare(original: &[u8]) -> Option<Prepared> {
             writer.section(*id, 0, &[], *count, extra);
         }
     }
-    Some(Prepared { bytes: writer.bytes, exports, imports: imported, start, functions, custom })
+    Some(Prepared { bytes: writer.bytes, exports, imports: imported, start, held, custom })
 }
 
 struct Section {
@@ -164,6 +182,36 @@ fn import_names(content: &[u8]) -> Option<Vec<(String, String)>> {
         Some(names)
     };
     (0..count).map(|_| names()).collect()
+}
+
+/// The items of all element segments.
+fn element_items(content: &[u8]) -> Option<u64> {
+    let mut reader = Reader(content);
+    let mut items = 0;
+    for _ in 0..reader.u32()? {
+        // Bit 0: it is not active. Bit 1: its table, or that it is declared, comes. Bit 2: its items are expressions.
+        let flags = reader.u32()?;
+        if flags & 1 == 0 {
+            if flags & 2 != 0 {
+                reader.u32()?;
+            }
+            reader.skip_expression()?;
+        }
+        if flags & 3 != 0 {
+            // The kind or the type of the items.
+            reader.byte()?;
+        }
+        let count = reader.u32()?;
+        for _ in 0..count {
+            if flags & 4 == 0 {
+                reader.u32()?;
+            } else {
+                reader.skip_expression()?;
+            }
+        }
+        items += u64::from(count);
+    }
+    Some(items)
 }
 
 fn import_of(memory_type: &[u8]) -> Vec<u8> {
@@ -271,6 +319,29 @@ impl<'b> Reader<'b> {
         }
     }
 
+    /// Passes a constant expression.
+    fn skip_expression(&mut self) -> Option<()> {
+        loop {
+            match self.byte()? {
+                // end
+                0x0b => return Some(()),
+                // i32.const, i64.const, global.get, ref.null, ref.func
+                0x41 | 0x42 | 0x23 | 0xd0 | 0xd2 => self.u64().map(|_| ())?,
+                // f32.const, f64.const
+                0x43 => self.take(4).map(|_| ())?,
+                0x44 => self.take(8).map(|_| ())?,
+                // Sums, differences and products of integers.
+                0x6a..=0x6c | 0x7c..=0x7e => {}
+                // v128.const
+                0xfd => {
+                    self.u32()?;
+                    self.take(16)?;
+                }
+                _ => return None,
+            }
+        }
+    }
+
     /// The bytes of a memory's or a table's limits: flags, the least pages, the most where bit 0 of the flags says so.
     fn limits(&mut self) -> Option<&'b [u8]> {
         let whole = self.0;
@@ -321,6 +392,19 @@ mod tests {
         ] {
             prepared(text);
         }
+    }
+
+    #[test]
+    fn what_an_instance_holds_is_counted() {
+        let text = "(module (table $t 9 funcref) (table $x 9 externref) (global i32 (i32.const 1)) (global (mut i64) (i64.const -1))
+          (func $f) (func $g) (memory 1) (data \"passive\") (data (i32.const 0) \"active\")
+          (elem (i32.const 1) $f $g) (elem (table $t) (i32.const 70000) func $f)
+          (elem func $f $f $f) (elem declare func $g)
+          (elem (i32.const 0) funcref (ref.func $f) (ref.null func)) (elem funcref (item ref.func $g))
+          (elem (table $x) (offset (i32.const 2)) externref (ref.null extern)) (elem declare funcref (ref.func $f)))";
+        let held = Held { functions: 2, globals: 2, segments: 10, items: 2 + 1 + 3 + 1 + 2 + 1 + 1 + 1 };
+        assert_eq!(prepared(text).held, held);
+        assert_eq!(prepared("(module)").held, Held { functions: 0, globals: 0, segments: 0, items: 0 });
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Calls from JavaScript. The engine runs in slices of fuel; between them the event's time is looked at. Where the code
 //! calls JavaScript, the engine stops, so that nothing of it is borrowed, and goes on with what that answered.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use rquickjs::function::Args;
@@ -10,15 +9,13 @@ use wasmi::{Error, Func, ResumableCall, TrapCode, Val, ValType};
 
 use super::group::{Group, ImportCall};
 use super::values::{to_js, to_wasm};
-use super::{internals, sync, throw};
+use super::{WasmHost, internals, sync, throw};
 use crate::foreign;
-use crate::plain;
 use crate::isolate::host::host;
+use crate::plain;
 
 /// Fuel of a slice: a unit is about an instruction, so it is some tenth of a millisecond.
 const SLICE: u64 = 100_000;
-/// Calls of WebAssembly within calls of WebAssembly, by way of JavaScript. Each has frames of its own.
-const DEPTH_MAX: u32 = 64;
 
 /// Calls a function with the arguments of JavaScript.
 ///
@@ -67,7 +64,7 @@ fn run<'js>(
     results: &[ValType],
 ) -> Result<Vec<Val>> {
     let host = host(ctx);
-    let _depth = Depth::enter(ctx, &host.wasm.depth)?;
+    let _nested = Nested::enter(ctx, &host.wasm)?;
     let mut outputs: Vec<Val> = results.iter().map(|ty| Val::default_for_ty(*ty)).collect();
     check(ctx, group)?;
     let mut step = func.call_resumable(&mut *group.store.borrow_mut(), inputs, &mut outputs);
@@ -159,21 +156,17 @@ fn too_deep(ctx: &Ctx<'_>) -> rquickjs::Error {
     Exception::throw_range(ctx, "Maximum call stack size exceeded")
 }
 
-/// How deep calls are nested, while one runs.
-struct Depth<'a>(&'a Cell<u32>);
+/// A call, while it runs.
+struct Nested<'a>(&'a WasmHost);
 
-impl<'a> Depth<'a> {
-    fn enter(ctx: &Ctx<'_>, depth: &'a Cell<u32>) -> Result<Self> {
-        if depth.get() >= DEPTH_MAX {
-            return Err(too_deep(ctx));
-        }
-        depth.set(depth.get() + 1);
-        Ok(Self(depth))
+impl<'a> Nested<'a> {
+    fn enter(ctx: &Ctx<'_>, host: &'a WasmHost) -> Result<Self> {
+        if host.begin_call() { Ok(Self(host)) } else { Err(too_deep(ctx)) }
     }
 }
 
-impl Drop for Depth<'_> {
+impl Drop for Nested<'_> {
     fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
+        self.0.end_call();
     }
 }

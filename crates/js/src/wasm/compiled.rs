@@ -7,14 +7,31 @@ use std::ops::Range;
 use bytes::Bytes;
 use wasmi::{CompilationMode, Config, CustomFuelCosts, Engine, ExternType, MemoryType, Module};
 
-use super::binary::{self, ExportEntry, OWN, OWN_MEMORY};
+use super::binary::{self, ExportEntry, OWN, OWN_MEMORY, Prepared};
 
 /// Bytes of one module: no more is validated at one go. The packager has the same bound for any file.
 pub(crate) const MODULE_BYTES_MAX: usize = 32 << 20;
+/// Globals of one module, each with some hundred bytes in every instance.
+const GLOBALS_MAX: u32 = 100_000;
+/// Items of all element segments of one module: bytes of the binary, and many times as many here and in every instance.
+const ITEMS_MAX: u64 = 1_000_000;
+/// Bytes that an instance is charged with, and for each of what it has: more than the engine and we take for it.
+const INSTANCE_BYTES: usize = 1024;
+const FUNCTION_BYTES: usize = 128;
+pub(super) const GLOBAL_BYTES: usize = 128;
+const SEGMENT_BYTES: usize = 64;
+const ITEM_BYTES: usize = 16;
+const IMPORT_BYTES: usize = 256;
+/// Beside its name.
+const EXPORT_BYTES: usize = 256;
 /// Calls within calls. As many as V8 has room for on its stack, about.
 const FRAMES_MAX: usize = 12_000;
 /// Bytes of values that frames of one call from JavaScript have together.
 const FRAME_BYTES_MAX: usize = 1 << 20;
+/// Bytes that the engine keeps of a frame, beside its values.
+const FRAME_BYTES: usize = 64;
+/// Bytes that one call from JavaScript may have for its frames.
+pub(super) const STACK_BYTES: usize = FRAME_BYTES_MAX + FRAMES_MAX * FRAME_BYTES;
 /// Bytes that bulk operations touch for the fuel of one instruction.
 const BULK_BYTES_PER_FUEL: u32 = 4096;
 
@@ -57,8 +74,8 @@ pub(crate) struct Compiled {
     pub(super) memories: Vec<(usize, MemoryType)>,
     /// The index of its start function, which is exported under our name.
     pub(super) start: Option<u32>,
-    /// Functions of its own.
-    pub(super) functions: usize,
+    /// Bytes that an instance is charged with, beside those of its memories and tables.
+    pub(super) instance_bytes: usize,
     /// The binary that it was made from.
     original: Bytes,
     custom: Vec<(String, Range<usize>)>,
@@ -78,6 +95,7 @@ impl Compiled {
         let Some(prepared) = binary::prepare(original) else {
             return Err(format!("it is cut off, or uses the name `{OWN}`, which is reserved"));
         };
+        let instance_bytes = instance_bytes(&prepared)?;
         let module = Module::new(engine, &prepared.bytes).map_err(|error| error.to_string())?;
         let (imports, memories) = imports_of(&module, &prepared.imports);
         Ok(Self {
@@ -85,7 +103,7 @@ impl Compiled {
             imports,
             memories,
             start: prepared.start,
-            functions: usize::try_from(prepared.functions).map_err(|error| error.to_string())?,
+            instance_bytes,
             original: original.clone(),
             custom: prepared.custom,
             module,
@@ -102,6 +120,35 @@ impl Compiled {
         let named = self.custom.iter().filter(move |(other, _)| other == name);
         named.map(|(_, range)| &self.original[range.clone()])
     }
+}
+
+/// What an instance is charged with.
+///
+/// # Errors
+/// It would have too much.
+fn instance_bytes(prepared: &Prepared) -> Result<usize, String> {
+    let Prepared { held, exports, imports, bytes: _, start: _, custom: _ } = prepared;
+    let binary::Held { functions, globals, segments, items } = *held;
+    if globals > GLOBALS_MAX {
+        return Err(format!("a module has at most {GLOBALS_MAX} globals, and this one has {globals}"));
+    }
+    if items > ITEMS_MAX {
+        return Err(format!(
+            "the element segments of a module have at most {ITEMS_MAX} items, and those of this one have {items}"
+        ));
+    }
+    let names: usize = exports.iter().map(|export| export.name.len()).sum();
+    let of = |count: u64, each: usize| usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(each);
+    let parts = [
+        of(functions.into(), FUNCTION_BYTES),
+        of(globals.into(), GLOBAL_BYTES),
+        of(segments.into(), SEGMENT_BYTES),
+        of(items, ITEM_BYTES),
+        exports.len().saturating_mul(EXPORT_BYTES),
+        imports.len().saturating_mul(IMPORT_BYTES),
+        names,
+    ];
+    Ok(parts.into_iter().fold(INSTANCE_BYTES, usize::saturating_add))
 }
 
 /// The imports in the module's order, and its own memories.

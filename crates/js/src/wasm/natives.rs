@@ -22,10 +22,6 @@ mod members;
 type GroupHandle<'js> = Class<'js, Shared<Group>>;
 type ModuleHandle<'js> = Class<'js, Shared<Arc<Compiled>>>;
 
-/// Bytes that an instance is charged with, and for each of its functions.
-const INSTANCE_BYTES: usize = 1024;
-const FUNCTION_BYTES: usize = 128;
-
 pub(super) fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     host(ctx).wasm.account.attach(ctx);
     let native = plain::record(ctx)?;
@@ -161,8 +157,9 @@ fn instantiate<'js>(
         let message = format!("{what}: Out of memory: Cannot allocate Wasm memory for new instance");
         Exception::throw_range(&ctx, &message)
     };
-    let bytes = INSTANCE_BYTES + FUNCTION_BYTES * compiled.functions;
-    if !group.store.borrow_mut().data_mut().charge(bytes) {
+    // The borrow ends before the error is made, which may run code of the application.
+    let has_room = group.store.borrow_mut().data_mut().charge(compiled.instance_bytes);
+    if !has_room {
         return Err(no_memory());
     }
     let mut externs = Vec::new();

@@ -4,12 +4,13 @@ use rquickjs::{ArrayBuffer, Ctx, Exception, Object, Result, Value};
 use wasmi::{Extern, Global, MemoryType, Mutability, RefType, Table, TableType, ValType};
 
 use super::{GroupHandle, group_of};
+use crate::wasm::compiled::GLOBAL_BYTES;
 use crate::wasm::group::Group;
 use crate::wasm::values::{as_ref, of_ref, to_js, to_wasm};
 use crate::wasm::{detach, sync};
 
-pub(super) fn memory(handle: GroupHandle<'_>, initial: u32, maximum: Option<u32>) -> Option<usize> {
 /// None where there is no room for it, or bounds that no memory has.
+pub(super) fn memory(handle: GroupHandle<'_>, initial: u32, maximum: Option<u32>) -> Option<usize> {
     let mut ty = MemoryType::builder();
     ty.min(u64::from(initial)).max(maximum.map(u64::from));
     group_of(&handle).add_memory(ty.build().ok()?).map(|(number, _)| number)
@@ -27,8 +28,8 @@ pub(super) fn buffer<'js>(
 
 /// The pages there were; none where there is no room for more.
 pub(super) fn grow<'js>(
-    handle: GroupHandle<'js>,
     ctx: Ctx<'js>,
+    handle: GroupHandle<'js>,
     state: Object<'js>,
     number: usize,
     delta: u32,
@@ -55,10 +56,10 @@ pub(super) fn table<'js>(
 ) -> Result<Option<usize>> {
     let group = group_of(&handle);
     let element = if element == "externref" { RefType::Extern } else { RefType::Func };
-    let first = as_ref(to_wasm(&ctx, &group, &state, first, ValType::from(element))?);
     if maximum.is_some_and(|maximum| maximum < initial) {
         return Ok(None);
     }
+    let first = as_ref(to_wasm(&ctx, &group, &state, first, ValType::from(element))?);
     let table = Table::new(&mut *group.store.borrow_mut(), TableType::new(element, initial, maximum), first);
     Ok(table.ok().map(|table| group.number(Extern::Table(table), 0)))
 }
@@ -135,6 +136,10 @@ pub(super) fn global<'js>(
 ) -> Result<usize> {
     let group = group_of(&handle);
     let value = to_wasm(&ctx, &group, &state, value, value_type(&ty))?;
+    let has_room = group.store.borrow_mut().data_mut().charge(GLOBAL_BYTES);
+    if !has_room {
+        return Err(Exception::throw_range(&ctx, "WebAssembly.Global(): could not allocate the global"));
+    }
     let mutability = if is_mutable { Mutability::Var } else { Mutability::Const };
     let global = Global::new(&mut *group.store.borrow_mut(), value, mutability);
     Ok(group.number(Extern::Global(global), 0))

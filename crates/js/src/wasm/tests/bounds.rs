@@ -3,9 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::{MODULE, isolate, isolate_with, limits, run, run_in};
-use crate::Limits;
+use bytes::Bytes;
+
 use crate::effect::{BrokenCause, TurnEnd};
 use crate::testing::at;
+use crate::{Application, Limits, SourceKind};
 
 /// More than the turn's limit, for a machine that is busy: CPU time is what is limited, this is elapsed time.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -63,6 +65,64 @@ fn memory_and_tables_count_in_the_isolates_limit() {
     assert!(isolate.memory_bytes() < 32 << 20);
     let table = "return fails(() => new WebAssembly.Table({ element: 'externref', initial: 5_000_000 }))";
     assert!(run_in(&mut isolate, table).starts_with("RangeError"));
+}
+
+/// How many instances of a module an isolate of 32 MiB holds, at most 40; and how the next fails.
+fn held(text: &str) -> (usize, String) {
+    let mut isolate = isolate_with(text, Limits { memory_bytes: 32 << 20, ..limits() });
+    let body = "globalThis.kept = [];
+        const failed = fails(() => { while (kept.length < 40) kept.push(new WebAssembly.Instance(module)); });
+        return `${kept.length} ${failed}`";
+    let answered = run_in(&mut isolate, body);
+    let (count, failed) = answered.split_once(' ').unwrap();
+    (count.parse().unwrap(), failed.to_owned())
+}
+
+#[test]
+fn what_instances_hold_counts_in_the_isolates_limit() {
+    let globals = "(global i32 (i32.const 0))".repeat(20_000);
+    let items = format!("(func $f (export \"f\")) (elem func {})", "$f ".repeat(200_000));
+    let exports = (0..10_000).map(|n| format!("(export \"{n}\" (global 0))")).collect::<String>();
+    for text in [
+        format!("(module {globals} (export \"g\" (global 0)))"),
+        format!("(module {items})"),
+        format!("(module (global i32 (i32.const 0)) {exports})"),
+    ] {
+        let (count, failed) = held(&text);
+        assert!((2..=20).contains(&count), "{count}");
+        assert!(failed.starts_with("RangeError: WebAssembly.Instance(): Out of memory"), "{failed}");
+    }
+    assert_eq!(held("(module (global (export \"g\") i32 (i32.const 0)))"), (40, "nothing".to_owned()));
+}
+
+#[test]
+fn a_module_with_too_many_globals_or_items_is_refused() {
+    for (text, expected) in [
+        (format!("(module {})", "(global i32 (i32.const 0))".repeat(100_001)), "at most 100000 globals"),
+        (format!("(module (func $f) (elem func {}))", "$f ".repeat(1_000_001)), "at most 1000000 items"),
+    ] {
+        let wasm = Bytes::from(wat::parse_str(&text).unwrap());
+        let modules = [
+            ("main.js".to_owned(), SourceKind::EsModule, Bytes::new()),
+            ("m.wasm".to_owned(), SourceKind::Wasm, wasm),
+        ];
+        let code = Application::new("v1", "main.js", modules).unwrap();
+        let error = code.compile().unwrap_err().message;
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn frames_of_nested_calls_count_in_the_isolates_limit_while_they_last() {
+    let mut isolate = isolate_with(MODULE, Limits { memory_bytes: 16 << 20, ..limits() });
+    let body = "let depth = 0; const e = make(() => { depth++; return e.call(1); });
+        const failed = fails(() => e.call(1));
+        return [depth > 2 && depth < 10, failed]";
+    let expected = r#"[true,"RangeError: Maximum call stack size exceeded"]"#;
+    for _ in 0..20 {
+        assert_eq!(run_in(&mut isolate, body), expected);
+        assert!(isolate.memory_bytes() < 8 << 20, "{}", isolate.memory_bytes());
+    }
 }
 
 #[test]
