@@ -152,10 +152,9 @@ export default function (native, internals) {
 
   function send(state, start) {
     open.add(state);
-    const body = internals.sendBody(state.outlet.content, error => writeOver(state, error), state.owner);
     let op;
     try {
-      op = start(body);
+      op = start(internals.sendBody(state.outlet.content, error => writeOver(state, error), state.owner));
     } catch (error) {
       failed(state, error);
       return;
@@ -406,10 +405,11 @@ export default function (native, internals) {
     if (!['off', 'on', 'starttls'].includes(security)) {
       throw new TypeError(`Unsupported value in secureTransport socket option: ${security}`);
     }
-    native.begin();
     const state = newState(text, hostname, security, rest, port === 443 || port === 80);
     const socket = setUp(state);
     send(state, body => native.connect(hostname, port, security, body));
     return socket;
   };
 }
+    // After all that may throw: the place is given back when the connection is over.
+    native.begin();

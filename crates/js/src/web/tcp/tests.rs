@@ -301,6 +301,22 @@ fn an_isolate_has_a_bound_of_sockets() {
 }
 
 #[test]
+fn what_connect_refuses_takes_no_place() {
+    let mut world = object(
+        "open() {
+           const refused = {};
+           for (let n = 0; n < 600; n++) {
+             try { connect('x:1', { highWaterMark: n % 2 ? -1 : NaN }); } catch (error) { refused[error.name] = true; }
+           }
+           return Object.keys(refused);
+         }",
+    );
+    let event = world.call("open", "[]");
+    assert_eq!(world.returned(event), "[\"RangeError\"]");
+    assert!(world.isolate.is_idle(), "nothing is open");
+}
+
+#[test]
 fn nothing_connects_while_modules_load() {
     let world = World::worker(application(
         "import { connect } from 'cloudflare:sockets';
