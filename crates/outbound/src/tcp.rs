@@ -2,6 +2,7 @@
 //! them. It connects where `fetch` may, and nowhere else; never to port 25.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use http_body_util::BodyExt as _;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use crate::connect::ConnectError;
 use crate::{Inner, Outbound};
@@ -30,6 +31,9 @@ const READ_LEN: usize = 16 << 10;
 /// machine or network is gone breaks after two or three minutes, and holds its object no longer.
 const ASK_AFTER: Duration = Duration::from_secs(60);
 const ASK_EVERY: Duration = Duration::from_secs(10);
+/// For how long a server may take nothing of what is written, once nothing is heard of it any more: such a connection has no
+/// reader whose silence means anything, and would hold its place for ever.
+const STALL_MAX: Duration = Duration::from_secs(30);
 /// That of mail servers, which Cloudflare refuses.
 const SMTP_PORT: u16 = 25;
 
@@ -223,10 +227,12 @@ where
 {
     let (read, write) = tokio::io::split(io);
     let mut ear = Ear { read, heard: Some(heard) };
-    let mut mouth = Mouth { write, said, piece: Bytes::new(), written: 0 };
-    let upgrade = both_ways(&mut ear, &mut mouth, asked).await?;
+    let (silence, is_silent) = watch::channel(false);
+    let mut mouth = Mouth { write, said, piece: Bytes::new(), written: 0, is_silent };
+    let upgrade = both_ways(&mut ear, &mut mouth, asked, &silence).await?;
     // What was written before comes first.
     ear.heard = None;
+    silence.send_replace(true);
     if mouth.carry(upgrade.written).await != Spoken::Taken {
         return None;
     }
@@ -237,6 +243,7 @@ async fn both_ways<S: AsyncRead + AsyncWrite>(
     ear: &mut Ear<S>,
     mouth: &mut Mouth<S>,
     asked: Option<oneshot::Receiver<Upgrade>>,
+    silence: &watch::Sender<bool>,
 ) -> Option<Upgrade> {
     let mut listening = std::pin::pin!(ear.carry());
     let mut speaking = std::pin::pin!(mouth.carry(u64::MAX));
@@ -263,6 +270,7 @@ async fn both_ways<S: AsyncRead + AsyncWrite>(
                     return None;
                 }
                 is_listening = false;
+                silence.send_replace(true);
             }
         }
     }
@@ -322,6 +330,27 @@ struct Mouth<S> {
     /// What is not written yet of the last piece.
     piece: Bytes,
     written: u64,
+    /// Nothing is heard any more: [`STALL_MAX`] holds.
+    is_silent: watch::Receiver<bool>,
+}
+
+/// Work on a connection. None: it stalled.
+async fn unless_stalled<T>(
+    is_silent: &mut watch::Receiver<bool>,
+    work: impl Future<Output = io::Result<T>>,
+) -> Option<io::Result<T>> {
+    let stalled = async {
+        if is_silent.wait_for(|is_silent| *is_silent).await.is_err() {
+            // Nobody can say so any more: it is as it was.
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(STALL_MAX).await;
+    };
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = stalled => None,
+    }
 }
 
 impl<S: AsyncWrite> Mouth<S> {
@@ -329,14 +358,15 @@ impl<S: AsyncWrite> Mouth<S> {
     async fn carry(&mut self, until: u64) -> Spoken {
         loop {
             while !self.piece.is_empty() {
-                match self.write.write_buf(&mut self.piece).await {
-                    Ok(len) if len > 0 => self.written += len as u64,
-                    Ok(_) | Err(_) => return self.lost(),
+                let write = self.write.write_buf(&mut self.piece);
+                match unless_stalled(&mut self.is_silent, write).await {
+                    Some(Ok(len)) if len > 0 => self.written += len as u64,
+                    _ => return self.lost(),
                 }
             }
-            if self.write.flush().await.is_err() {
+            let Some(Ok(())) = unless_stalled(&mut self.is_silent, self.write.flush()).await else {
                 return self.lost();
-            }
+            };
             if self.written >= until {
                 return Spoken::Taken;
             }
@@ -344,9 +374,9 @@ impl<S: AsyncWrite> Mouth<S> {
                 Some(Ok(frame)) => self.piece = frame.into_data().unwrap_or_default(),
                 Some(Err(_)) => return Spoken::Broken,
                 None => {
-                    return match self.write.shutdown().await {
-                        Ok(()) => Spoken::Ended,
-                        Err(_) => self.lost(),
+                    return match unless_stalled(&mut self.is_silent, self.write.shutdown()).await {
+                        Some(Ok(())) => Spoken::Ended,
+                        _ => self.lost(),
                     };
                 }
             }
@@ -372,5 +402,24 @@ mod tests {
         let socket = SockRef::from(&tcp);
         assert!(socket.keepalive().unwrap());
         assert_eq!(socket.tcp_keepalive_time().unwrap(), ASK_AFTER);
+    }
+
+    /// A server that takes 16 bytes and no more, and what is written to it.
+    async fn carried(piece: &'static [u8], is_heard: bool) -> Option<Duration> {
+        let (io, _server) = tokio::io::duplex(16);
+        let (heard, hearing) = mpsc::channel(1);
+        let hearing = is_heard.then_some(hearing);
+        let began = tokio::time::Instant::now();
+        let carrying = carry(io, whole_body(Bytes::from_static(piece)), heard, None);
+        let ended = tokio::time::timeout(Duration::from_secs(3_600), carrying).await;
+        drop(hearing);
+        ended.ok().map(|_| began.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_takes_nothing_is_given_up_once_nobody_listens() {
+        assert_eq!(carried(&[0; 100], false).await, Some(STALL_MAX));
+        assert_eq!(carried(&[0; 100], true).await, None, "a silence is no end while somebody listens");
+        assert_eq!(carried(&[0; 10], false).await, Some(Duration::ZERO));
     }
 }

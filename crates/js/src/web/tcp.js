@@ -11,6 +11,8 @@ export default function (native, internals) {
   const ADDRESS_LEN_MAX = 255;
   // A chunk leaves in pieces of this many bytes, so that one outside of the isolate is never large.
   const PIECE_LEN_MAX = 65_536;
+  // For how long a socket that closes, or begins TLS, waits for a server that takes nothing of what was written.
+  const STALL_MS_MAX = 30_000;
   const NO_CONNECTION = 'proxy request failed, cannot connect to the specified address';
   const NO_SERVER = `${NO_CONNECTION}. It looks like you might be trying to connect to a HTTP-based service — consider using fetch instead`;
   const NO_GLOBAL = 'Disallowed operation called within global scope. Asynchronous I/O (ex: fetch() or connect()), setting a timeout, and generating random values are not allowed within global scope. To fix this error, perform this operation within a handler.\nhttps://developers.cloudflare.com/workers/runtime-apis/handlers/';
@@ -56,7 +58,7 @@ export default function (native, internals) {
 
   // ---- What is written: one piece at a time, the next once that was taken.
 
-  function outlet(gone) {
+  function outlet(gone, moved) {
     let rest;
     let taken;
     let wanted;
@@ -78,6 +80,7 @@ export default function (native, internals) {
     const content = {
       read() {
         // The piece before was taken.
+        moved();
         if (rest === undefined) taken?.resolve();
         wanted = Promise.withResolvers();
         const { promise } = wanted;
@@ -121,11 +124,11 @@ export default function (native, internals) {
     isUpgraded: false, isClosing: false, isClosed: false, isTaken: false, isReadOver: false, isWriteOver: false, isOver: false,
     // What the host calls it, once it is open.
     incoming: undefined, key: '', reading: undefined,
-    outlet: undefined, queued: 0, written: 0, flushed: undefined,
+    outlet: undefined, queued: 0, written: 0, flushed: undefined, stall: undefined,
   });
 
   function setUp(state) {
-    state.outlet = outlet(() => wentAway(state));
+    state.outlet = outlet(() => wentAway(state), () => moved(state));
     state.readable = byteStream({ pull: () => pull(state), cancel: () => cancel(state) });
     state.writable = new WritableStream({
       // Nothing is written before the connection stands.
@@ -269,15 +272,46 @@ export default function (native, internals) {
 
   function allLeft(state) {
     state.queued = 0;
+    stopWaiting(state);
     state.flushed?.resolve();
     state.flushed = undefined;
   }
 
-  // Until all that was written has left, or cannot leave.
+  // Until all that was written has left, or cannot leave. A server that takes nothing for a while is given up.
   async function flush(state) {
     if (state.queued === 0 || writableState(state.writable).state !== 'writable') return;
     state.flushed ??= Promise.withResolvers();
-    await state.flushed.promise;
+    const { promise } = state.flushed;
+    moved(state);
+    await promise;
+  }
+
+  // A piece has left: who waits for all of them waits anew.
+  function moved(state) {
+    if (state.flushed === undefined) return;
+    stopWaiting(state);
+    try {
+      state.stall = internals.startTimer(() => giveUp(state), STALL_MS_MAX, false);
+    } catch {
+      // There are too many timers: it must not wait without one.
+      giveUp(state);
+    }
+  }
+
+  function stopWaiting(state) {
+    if (state.stall !== undefined) internals.clearTimer(state.stall);
+    state.stall = undefined;
+  }
+
+  // Breaks a connection whose server takes nothing: what was written is lost, and whoever waits is told.
+  function giveUp(state) {
+    wentAway(state);
+    internals.leaveBodiesOf(state.owner);
+    if (!state.isReadOver) {
+      stopReading(state);
+      readOver(state);
+    }
+    over(state);
   }
 
   function closeWritable(state) {
@@ -407,9 +441,9 @@ export default function (native, internals) {
     }
     const state = newState(text, hostname, security, rest, port === 443 || port === 80);
     const socket = setUp(state);
+    // After all that may throw: the place is given back when the connection is over.
+    native.begin();
     send(state, body => native.connect(hostname, port, security, body));
     return socket;
   };
 }
-    // After all that may throw: the place is given back when the connection is over.
-    native.begin();

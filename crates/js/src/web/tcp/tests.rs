@@ -316,6 +316,60 @@ fn what_connect_refuses_takes_no_place() {
     assert!(world.isolate.is_idle(), "nothing is open");
 }
 
+/// The breaking of a connection: of what is written, and of what is heard.
+fn is_broken(world: &World, of: OutgoingBodyId) -> bool {
+    world.effects.iter().any(|effect| matches!(effect, Effect::AbortBody { body, .. } if *body == of))
+        && world.effects.contains(&Effect::CancelBody { body: HEARD })
+}
+
+#[test]
+fn closing_gives_a_server_up_that_takes_nothing() {
+    let mut world = object(
+        "async open() {
+           const socket = connect('x:1');
+           const said = async promise => { try { await promise; return 'ok'; } catch (error) { return error.message; } };
+           const writing = said(socket.writable.getWriter().write(new Uint8Array(100_000)));
+           await socket.opened;
+           await socket.close();
+           return [await writing, await said(socket.closed)];
+         }",
+    );
+    let event = world.call("open", "[]");
+    let body = body_of(&open_only(&mut world));
+    assert_eq!(world.isolate.next_deadline(), Some(Millis::new(30_000)));
+    world.pass(29_000);
+    // A piece is taken: the time begins anew.
+    let first = world.ops().into_iter().find(|(_, op)| matches!(op, Op::WriteBody { .. })).unwrap().0;
+    world.complete(first, OpAnswer::Written);
+    assert_eq!(world.isolate.next_deadline(), Some(Millis::new(59_000)));
+    assert!(!world.is_done(event) && !is_broken(&world, body));
+    world.wait();
+    assert_eq!(world.returned(event), "[\"Network connection lost.\",\"Network connection lost.\"]");
+    assert!(is_broken(&world, body), "{:?}", world.effects);
+    assert!(world.isolate.is_idle(), "its place is free");
+}
+
+#[test]
+fn tls_gives_a_server_up_that_takes_nothing() {
+    let mut world = object(
+        "async open() {
+           const plain = connect('x:1', { secureTransport: 'starttls' });
+           const writer = plain.writable.getWriter();
+           writer.write('STARTTLS').catch(() => {});
+           writer.releaseLock();
+           const secure = plain.startTls();
+           return await secure.opened.catch(error => error.message);
+         }",
+    );
+    let event = world.call("open", "[]");
+    let [(op, plain)] = &connections(&world)[..] else { panic!("{:?}", world.effects) };
+    open(&mut world, *op, "the key");
+    let body = body_of(plain);
+    world.wait();
+    assert_eq!(world.returned(event), "\"Network connection lost.\"");
+    assert!(is_broken(&world, body) && world.isolate.is_idle(), "{:?}", world.effects);
+}
+
 #[test]
 fn nothing_connects_while_modules_load() {
     let world = World::worker(application(
