@@ -323,3 +323,24 @@ fn streams_flow_are_piped_and_are_those_of_the_web() {
     let wanted = r#"[["A","B"],"RangeError: no true","web","node",{"a":1},"both",true,true,true]"#;
     assert_eq!(answered, wanted);
 }
+
+#[test]
+fn a_chunk_that_finds_its_stream_full_waits_and_is_written() {
+    let answered = answer(
+        "import { Writable } from 'node:stream';
+         const run = async () => {
+           const seen = [];
+           const stream = new Writable({ highWaterMark: 1, write(chunk, _, done) { seen.push(`${chunk}`); queueMicrotask(done); } });
+           const web = Writable.toWeb(stream);
+           stream.write('by itself');
+           const writer = web.getWriter();
+           const full = stream.writableNeedDrain;
+           await writer.write('first');
+           stream.write('again');
+           await Promise.all([writer.write('second'), writer.close()]);
+           return [full, seen];
+         };
+         globalThis.answer = run();",
+    );
+    assert_eq!(answered, r#"[true,["by itself","first","again","second"]]"#);
+}

@@ -80,13 +80,18 @@ export function writableToWeb(stream) {
     closed?.resolve();
   });
   stream.on('drain', () => drained?.resolve());
+  const drain = () => {
+    drained = Promise.withResolvers();
+    return drained.promise.finally(() => { drained = undefined; });
+  };
+  // Where the application has filled the stream itself, the chunk waits for room. (Node drops it.)
+  const put = chunk => {
+    if (stream.writableNeedDrain) return drain().then(() => put(chunk));
+    return stream.write(chunk) ? undefined : drain();
+  };
   return new WritableStream({
     start(given) { controller = given; },
-    write(chunk) {
-      if (!stream.writableNeedDrain && stream.write(chunk)) return undefined;
-      drained = Promise.withResolvers();
-      return drained.promise.finally(() => { drained = undefined; });
-    },
+    write: put,
     abort(reason) { destroy(stream, reason); },
     close() {
       closed = Promise.withResolvers();
