@@ -153,8 +153,8 @@ pub struct Config {
     /// none.
     #[arg(long, env = "HOLDFAST_CELLNODE_HISTORY_RETENTION", default_value = "5min", value_parser = parse_duration)]
     pub history_retention: Duration,
-    /// Addresses that `fetch` of Durable Objects may connect to although they are not public, as `10.1.0.0/16`. May be
-    /// given several times.
+    /// Addresses that `fetch` of Durable Objects may connect to although they are not public, or this machine's own, as
+    /// `10.1.0.0/16`. May be given several times.
     #[arg(
         long = "allow-outbound",
         env = "HOLDFAST_CELLNODE_ALLOW_OUTBOUND",

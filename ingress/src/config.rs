@@ -69,8 +69,8 @@ pub struct Config {
     #[arg(long, env = "HOLDFAST_INGRESS_WORKER_THREADS", value_name = "COUNT",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pub worker_threads: Option<u16>,
-    /// Addresses that the application may `fetch` from although they are not public, as `10.0.0.0/8`; may be given several
-    /// times. Everything on the network of this machine that is not listed stays out of the application's reach.
+    /// Addresses that the application may `fetch` from although they are not public, or this machine's own, as `10.0.0.0/8`;
+    /// may be given several times. Everything on the network of this machine that is not listed stays out of the application's reach.
     #[arg(long, env = "HOLDFAST_INGRESS_ALLOW_OUTBOUND", value_name = "CIDR", value_delimiter = ',')]
     pub allow_outbound: Vec<AddressRange>,
     /// Offer the application's objects at `/-/cells/<class>/<name>/`, to holders of a token for the cell.

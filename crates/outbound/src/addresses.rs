@@ -1,7 +1,8 @@
 //! Which addresses an application may reach. Everything that is not a public unicast address is refused, however it is
-//! written, so that a handler cannot reach the machine, its network, or the cloud's metadata through this program.
+//! written, and so is every address of the machine itself, so that a handler cannot reach the machine, its network, or the
+//! cloud's metadata through this program.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::str::FromStr;
 
 /// A range of addresses: `10.0.0.0/8`, `fd00::/8`, or one address.
@@ -59,18 +60,41 @@ impl std::fmt::Display for AddressRange {
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
     allow: Vec<AddressRange>,
+    /// Whether the machine itself has an address.
+    is_own: fn(IpAddr) -> bool,
 }
 
 impl Policy {
     pub(crate) fn new(allow: Vec<AddressRange>) -> Self {
-        Self { allow }
+        Self { allow, is_own }
     }
 
     /// Whether a connection to the address may be made.
     pub(crate) fn allows(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        is_public(address) || self.allow.iter().any(|range| range.has(address))
+        let is_allowed = self.allow.iter().any(|range| range.has(address));
+        is_allowed || (is_public(address) && !(self.is_own)(address))
     }
+}
+
+/// Whether the machine has the address now: its own listeners would take a connection for one from inside, past any firewall.
+/// Sockets are asked, which send nothing: one can be bound to such an address, and what is sent there would leave from there.
+/// (Where the system lets any address be bound, the second says so of all but an interface's further addresses.)
+fn is_own(address: IpAddr) -> bool {
+    // Of documentation: no machine has it.
+    let (any, nobodys): (IpAddr, IpAddr) = match address {
+        IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into()),
+        IpAddr::V6(_) => {
+            (Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into())
+        }
+    };
+    let can_bind = |address: IpAddr| UdpSocket::bind((address, 0)).is_ok();
+    let leaves_from = || {
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect((address, 1))?;
+        socket.local_addr()
+    };
+    (can_bind(address) && !can_bind(nobodys)) || leaves_from().is_ok_and(|from| from.ip() == address)
 }
 
 fn is_public(address: IpAddr) -> bool {
@@ -187,6 +211,24 @@ mod tests {
         }
         assert!(allows(&Policy::new(vec!["0.0.0.0/0".parse().unwrap()]), "127.0.0.1"));
         assert!(allows(&Policy::new(vec!["::/0".parse().unwrap()]), "fe80::1"));
+    }
+
+    #[test]
+    fn an_address_of_the_machine_itself_is_refused_unless_allowed() {
+        let has = |address: IpAddr| address == IpAddr::from([203, 1, 2, 3]);
+        let mut policy = Policy { allow: Vec::new(), is_own: has };
+        assert!(!allows(&policy, "203.1.2.3") && !allows(&policy, "::ffff:203.1.2.3"));
+        assert!(allows(&policy, "203.1.2.4"));
+        policy.allow.push("203.1.2.0/24".parse().unwrap());
+        assert!(allows(&policy, "203.1.2.3"));
+    }
+
+    #[test]
+    fn the_machine_knows_its_addresses() {
+        assert!(is_own(Ipv4Addr::LOCALHOST.into()));
+        for other in ["1.1.1.1", "192.0.2.7", "2606:4700:4700::1111"] {
+            assert!(!is_own(other.parse().unwrap()), "{other}");
+        }
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub(crate) enum ConnectError {
     Lookup(String, io::Error),
     /// All its addresses are refused.
     #[error(
-        "`{host}` is at {address}, which is not a public address: an operator may allow it with `--allow-outbound`"
+        "`{host}` is at {address}, which is not a public address, or this machine's own: an operator may allow it with `--allow-outbound`"
     )]
     Refused {
         /// As the URL names it.
