@@ -80,7 +80,8 @@ impl ResourceLimiter for Holdings {
         self.charged -= bytes;
         self.account.release(bytes);
         match error {
-            // The engine cannot go on from there once it has fuel again: the instruction traps.
+            // The engine cannot go on from there once it has fuel again: the instruction traps. It needs fuel for 512 elements
+            // or more, and how much is left cannot be asked here. `docs/compatibility.md` says how rare that is.
             TableError::OutOfFuel { .. } => Err(LimiterError::ResourceLimiterDeniedAllocation),
             _ => Ok(()),
         }
