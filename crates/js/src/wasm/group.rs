@@ -130,7 +130,11 @@ impl Group {
         if !store.data_mut().charge(REGION_BYTES_MIN) {
             return None;
         }
-        let memory = Memory::new_static(&mut *store, ty, region.bytes()).ok()?;
+        store.data_mut().add_region(&region);
+        let Ok(memory) = Memory::new_static(&mut *store, ty, region.bytes()) else {
+            store.data_mut().remove_region();
+            return None;
+        };
         region.set_charged(memory.data_size(&*store));
         let seen = Rc::new(Cell::new(None));
         let number =

@@ -6,6 +6,7 @@ use wasmi::errors::{MemoryError, TableError};
 use wasmi_core::{LimiterError, ResourceLimiter};
 
 use super::account::Account;
+use super::region::Region;
 
 /// Bytes that an element of a table is charged with: more than it takes, because JavaScript may hold what is in it.
 const ELEMENT_BYTES: usize = 16;
@@ -18,6 +19,8 @@ pub(super) struct Holdings {
     account: Rc<Account>,
     /// Bytes reserved for what goes with the store.
     charged: usize,
+    /// Where the group's memories are.
+    regions: Vec<Rc<Region>>,
     /// A memory may have grown since JavaScript ran.
     pub(super) has_grown: bool,
     /// Reserved last, until it is known that the growth worked.
@@ -27,7 +30,31 @@ pub(super) struct Holdings {
 
 impl Holdings {
     pub(super) fn new(account: &Rc<Account>) -> Self {
-        Self { account: Rc::clone(account), charged: 0, has_grown: false, last_memory: 0, last_table: 0 }
+        Self {
+            account: Rc::clone(account),
+            charged: 0,
+            regions: Vec::new(),
+            has_grown: false,
+            last_memory: 0,
+            last_table: 0,
+        }
+    }
+
+    /// A memory will be there.
+    pub(super) fn add_region(&mut self, region: &Rc<Region>) {
+        self.regions.push(Rc::clone(region));
+    }
+
+    /// The memory that would be in the region added last is not there after all.
+    pub(super) fn remove_region(&mut self) {
+        self.regions.pop();
+    }
+
+    /// Opens the region of a memory that grows. Which that is the engine does not say: all that it may be are opened, and
+    /// what is open beyond a memory's size costs nothing before it is touched.
+    fn open(&self, current: usize, desired: usize) -> bool {
+        let mut regions = self.regions.iter().filter(|region| region.opened() >= current);
+        regions.all(|region| region.open(desired))
     }
 
     /// Takes bytes of the isolate's memory for what goes with the store.
@@ -56,7 +83,14 @@ impl ResourceLimiter for Holdings {
         let bytes = desired.saturating_sub(current);
         self.last_memory = bytes;
         self.has_grown = true;
-        Ok(desired <= self.account.limit() && self.account.reserve(bytes))
+        if desired > self.account.limit() || !self.account.reserve(bytes) {
+            return Ok(false);
+        }
+        let is_open = self.open(current, desired);
+        if !is_open {
+            self.account.release(bytes);
+        }
+        Ok(is_open)
     }
 
     fn table_growing(
