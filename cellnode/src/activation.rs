@@ -105,9 +105,13 @@ async fn claim(
         None => node.owners.claim(cell, node.claimant(), Intent::Own).await,
     };
     match outcome {
-        ClaimOutcome::Claimed { owner, version, previous } => Ok((owner, version, previous)),
-        ClaimOutcome::NotOwner { node, session } => {
-            Err(CallError::NotOwner(Some(OwnerHint { node, session })))
+        ClaimOutcome::Claimed { owner, version, previous } => {
+            node.orphans.claimed(cell, previous);
+            Ok((owner, version, previous))
+        }
+        ClaimOutcome::NotOwner { node: other, session } => {
+            node.orphans.forget(cell);
+            Err(CallError::NotOwner(Some(OwnerHint { node: other, session })))
         }
         ClaimOutcome::Incompatible { node: other, theirs } => {
             let reason = format!(

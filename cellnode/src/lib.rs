@@ -27,6 +27,7 @@ mod memory;
 mod node;
 mod node_log;
 mod open_files;
+mod orphans;
 mod owners;
 mod paged;
 mod past;

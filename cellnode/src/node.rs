@@ -24,6 +24,7 @@ use crate::dormant::Dormant;
 use crate::local_files::LocalFiles;
 use crate::memory::Memory;
 use crate::node_log::NodeLog;
+use crate::orphans::Orphans;
 use crate::owners::Owners;
 use crate::paged::Paging;
 use crate::past::Replacements;
@@ -69,6 +70,8 @@ pub struct Node {
     pub(crate) orders: Arc<CallOrders>,
     /// Cells that sleep: owned, and not in memory.
     pub(crate) dormant: Dormant,
+    /// Those whose owner before ended without a release.
+    pub(crate) orphans: Orphans,
     /// The threads that run them.
     pub(crate) workers: Workers,
     /// Where their uploads run.
@@ -173,6 +176,7 @@ impl Node {
             cells: Cells::default(),
             orders: Arc::default(),
             dormant: Dormant::default(),
+            orphans: Orphans::default(),
             workers: Workers::start(threads, config.node.as_str(), &Handle::current()),
             runtime: Handle::current(),
             restores: Semaphore::new(config.restores_max.max(1)),

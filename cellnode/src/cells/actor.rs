@@ -157,6 +157,8 @@ impl Actor {
             idle_check: Some(last_event.plus(IDLE_MS)),
         };
         actor.start_alarm(alarm);
+        // What is counted of it is committed before anything else of the cell.
+        actor.settle_runs();
         Ok(actor)
     }
 

@@ -100,6 +100,7 @@ fn explore_with(mutant: Mutant) -> Option<Findings> {
         | Mutant::WakerForgetsFailure
         | Mutant::ForceUnasked
         | Mutant::ForceNextEpoch
+        | Mutant::ForgetToCount
         | Mutant::PastWithoutBases => return None,
     };
     Some(findings)
@@ -154,6 +155,7 @@ macro_rules! mutants {
                 Mutant::WakerForgetsFailure,
                 Mutant::ForceUnasked,
                 Mutant::ForceNextEpoch,
+                Mutant::ForgetToCount,
                 Mutant::PastWithoutBases,
             ];
             let mut known: Vec<Mutant> = TESTED.iter().chain(OF_NO_MODEL).copied().collect();

@@ -4,8 +4,10 @@
 //! which its installation is not armed. Keeps INV-WAKE-2 while the cell is resident: what is due runs, until it has
 //! succeeded or is given up.
 //!
-//! Handlers run at least once, never before the deadline by the wall clock, and never two at a time.
+//! Handlers run at least once, never before the deadline by the wall clock, and never two at a time. A handler that ends its
+//! process is started seven times at most (INV-WAKE-3).
 
+mod counting;
 mod effect;
 mod event;
 mod firing;
@@ -14,6 +16,7 @@ mod publication;
 mod retirement;
 mod state;
 
+pub use counting::{Orphan, UNENDED_MAX};
 pub use effect::{Abandoned, AlarmEffect};
 pub use event::{AlarmEvent, AlarmNow, HandlerEnd};
 pub use firing::{FAILURES_MAX, retry_delay_ms};

@@ -123,12 +123,14 @@ pub enum Mutant {
     ForceUnasked,
     /// A forced purge goes just above what it sees of the history.
     ForceNextEpoch,
+    /// An alarm that may have ended its process is run again as if nothing had happened.
+    ForgetToCount,
     /// A state of the past is looked for where its epoch is named, whether a later one continues it or not.
     PastWithoutBases,
 }
 
 /// Every mutant.
-pub const ALL: [Mutant; 60] = [
+pub const ALL: [Mutant; 61] = [
     Mutant::SkipClaimGuard,
     Mutant::TakeOverLiveLease,
     Mutant::ReuseEpochOnWake,
@@ -188,6 +190,7 @@ pub const ALL: [Mutant; 60] = [
     Mutant::WakerForgetsFailure,
     Mutant::ForceUnasked,
     Mutant::ForceNextEpoch,
+    Mutant::ForgetToCount,
     Mutant::PastWithoutBases,
 ];
 

@@ -29,6 +29,8 @@ pub(crate) struct AlarmWrites {
     writes: BTreeMap<OpId, AlarmWrite>,
     /// Installations, once their operation has run.
     ids: BTreeMap<OpId, AlarmId>,
+    /// Installations whose handler ends its process from this run on.
+    poisons: BTreeMap<OpId, u32>,
 }
 
 impl AlarmWrites {
@@ -42,6 +44,12 @@ impl AlarmWrites {
             let seq = self.state(state).last.next();
             self.ids.insert(op, AlarmId { epoch, seq });
         }
+    }
+
+    /// From which run on the handler of an installation in this list ends its process.
+    pub(crate) fn deadly_from(&self, ops: &[OpId], id: AlarmId) -> Option<u32> {
+        let op = ops.iter().find(|op| self.ids.get(op) == Some(&id))?;
+        self.poisons.get(op).copied()
     }
 
     pub(crate) fn concerns(&self, op: OpId) -> bool {
@@ -90,6 +98,11 @@ impl World {
         };
         if let Some(write) = write {
             self.alarm_writes.add(op, write);
+        }
+        let is_poisoned = self.plan.poisoned > 0 && self.rng.chance(self.plan.poisoned);
+        if is_poisoned && matches!(write, Some(AlarmWrite::Set(_))) {
+            let from = self.rng.below(3) + 1;
+            self.alarm_writes.poisons.insert(op, u32::try_from(from).expect("small"));
         }
         Ask::Write(op)
     }

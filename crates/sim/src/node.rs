@@ -22,7 +22,7 @@ mod settle;
 
 use std::collections::BTreeMap;
 
-use holdfast_core::alarm::AlarmEvent;
+use holdfast_core::alarm::{AlarmEvent, Orphan};
 use holdfast_core::lease::LeaseKeeper;
 use holdfast_core::ownership::{OwnerView, Protocol};
 use holdfast_types::{AlarmId, Incarnation, Millis, NodeName, Position, SessionId, Txid};
@@ -161,6 +161,8 @@ pub(crate) struct Process {
     pub(crate) authority_until: Millis,
     pub(crate) cells: BTreeMap<Cell, Slot>,
     pub(crate) asleep: BTreeMap<Cell, Asleep>,
+    /// Cells whose owner before ended without a release, until it is settled what that says of their alarms.
+    pub(crate) orphans: BTreeMap<Cell, Orphan>,
     pub(crate) is_draining: bool,
     /// From the first confirmation of the lease on.
     pub(crate) log: Option<LogShell>,

@@ -17,6 +17,8 @@ use crate::world::World;
 /// Virtual time in which every cell must answer after faults stopped: two clocks that are wrong by 30 s each way, a
 /// lease, and a claim.
 const PATIENCE_MS: u64 = 120_000;
+/// Besides, where alarms end their processes: the pauses between their last runs, and a lease and a claim for each.
+const POISON_PATIENCE_MS: u64 = 300_000;
 const PROBE_EVERY_MS: u64 = 400;
 /// How long a run goes on where cells cannot come back.
 const BLOCKED_FOR_MS: u64 = 25_000;
@@ -68,11 +70,15 @@ impl World {
         self.plan.link_slow = 0;
         let silent = (0..self.plan.cells).map(Cell).collect();
         let absent = self.nodes.iter().map(|node| node.name.clone()).collect();
-        let (until_ms, not_before_ms) = (self.now + PATIENCE_MS, self.now + PROBE_EVERY_MS);
+        let (until_ms, not_before_ms) = (self.now + self.patience_ms(), self.now + PROBE_EVERY_MS);
         let unrecovered = Vec::new();
         self.quiescence = Some(Quiescence { silent, absent, unrecovered, until_ms, not_before_ms });
         self.after(PROBE_EVERY_MS, Event::Probe);
         Ok(())
+    }
+
+    fn patience_ms(&self) -> u64 {
+        PATIENCE_MS + if self.plan.poisoned > 0 { POISON_PATIENCE_MS } else { 0 }
     }
 
     pub(crate) fn on_probe(&mut self) -> Result<(), Violation> {
@@ -87,11 +93,12 @@ impl World {
         }
         let unrecovered = self.unrecovered();
         let blocked = self.blocked_cells();
+        let patience_ms = self.patience_ms();
         let Some(quiescence) = &mut self.quiescence else { return Ok(()) };
         quiescence.unrecovered = unrecovered;
         if !blocked.is_empty() {
             // Long enough to see that nobody gets past it.
-            let began_ms = quiescence.until_ms - PATIENCE_MS;
+            let began_ms = quiescence.until_ms - patience_ms;
             quiescence.not_before_ms = began_ms + BLOCKED_FOR_MS;
             quiescence.silent.retain(|cell| !blocked.contains(cell));
         }
@@ -112,14 +119,14 @@ impl World {
         Ok(())
     }
 
-    /// Whether alarms are still owed: until they have run nobody touches the cells but the waker.
+    /// Whether alarms are still owed, or to be given up: until then nobody touches the cells but the waker.
     fn await_alarms(&mut self) -> Result<bool, Violation> {
         let now = self.true_wall();
-        if self.checkers.alarms.owed(now).is_empty() {
+        if self.checkers.alarms.owed(now).is_empty() && self.checkers.alarms.deadly().is_empty() {
             return Ok(false);
         }
         let until_ms = self.quiescence.as_ref().map_or(0, |quiescence| quiescence.until_ms);
-        if self.now + PATIENCE_MS / 2 >= until_ms {
+        if self.now + self.patience_ms() / 2 >= until_ms {
             self.checkers.alarms.on_patience_over(now)?;
         }
         self.after(PROBE_EVERY_MS, Event::Probe);

@@ -45,6 +45,8 @@ pub enum Scenario {
     Retirement,
     /// Alarms are set, deleted and run while owners die, cells move, and writes of the alarm index are lost or late.
     Alarms,
+    /// As alarms, where some handlers end their process from some run on, and little else dies.
+    PoisonAlarms,
     /// Followers, and no faults but broken links.
     EnsembleBasics,
     /// Followers and owners die and come back in every order.
@@ -91,7 +93,7 @@ pub enum Scenario {
 }
 
 /// Every scenario.
-pub const ALL: [Scenario; 35] = [
+pub const ALL: [Scenario; 36] = [
     Scenario::Calm,
     Scenario::Crashes,
     Scenario::Pauses,
@@ -107,6 +109,7 @@ pub const ALL: [Scenario; 35] = [
     Scenario::Everything,
     Scenario::Retirement,
     Scenario::Alarms,
+    Scenario::PoisonAlarms,
     Scenario::EnsembleBasics,
     Scenario::FollowerCrashes,
     Scenario::PowerCuts,
@@ -250,6 +253,8 @@ pub struct Plan {
     pub has_adversary: bool,
     /// Whether clients set alarms.
     pub has_alarms: bool,
+    /// Alarms that clients set, in thousandths, whose handler ends its process from some run on.
+    pub poisoned: u64,
     /// Whether history is mostly retired at once and swept at once.
     pub retires_at_once: bool,
 }
@@ -292,6 +297,7 @@ impl Plan {
             declares_loss: false,
             has_adversary: false,
             has_alarms: false,
+            poisoned: 0,
             retires_at_once: false,
         };
         plan.weather.list_stale_ms_max = 3_000;

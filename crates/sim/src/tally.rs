@@ -23,6 +23,12 @@ pub struct Tally {
     pub bundled: u64,
     /// Runs of alarms' handlers.
     pub alarm_runs: u64,
+    /// Of them, those that were counted before they began.
+    pub counted_first: u64,
+    /// Processes that a run of an alarm has ended.
+    pub killed: u64,
+    /// Alarms that were given up after processes that ended.
+    pub given_up: u64,
     /// Wake entries that were deleted.
     pub entries_deleted: u64,
     /// Cells that a node opened because another told it that it had given them up.
@@ -48,6 +54,9 @@ impl std::ops::AddAssign for Tally {
             declared,
             bundled,
             alarm_runs,
+            counted_first,
+            killed,
+            given_up,
             entries_deleted,
             adopted,
             forced,
@@ -64,6 +73,9 @@ impl std::ops::AddAssign for Tally {
         self.declared += declared;
         self.bundled += bundled;
         self.alarm_runs += alarm_runs;
+        self.counted_first += counted_first;
+        self.killed += killed;
+        self.given_up += given_up;
         self.entries_deleted += entries_deleted;
         self.adopted += adopted;
         self.forced += forced;
@@ -85,6 +97,9 @@ impl std::fmt::Display for Tally {
             declared,
             bundled,
             alarm_runs,
+            counted_first,
+            killed,
+            given_up,
             entries_deleted,
             adopted,
             forced,
@@ -94,7 +109,7 @@ impl std::fmt::Display for Tally {
         write!(
             f,
             "{ensembles} ensembles, {proofs} proofs, {asked_anew} members asked anew, {slow} slow, {replaced} replaced, {recovered} recoveries, \
-             {relieved} recoverers relieved, {declared} losses declared, {bundled} bundles, {alarm_runs} runs of alarms, {entries_deleted} wake entries deleted, \
+             {relieved} recoverers relieved, {declared} losses declared, {bundled} bundles, {alarm_runs} runs of alarms ({counted_first} counted first, {killed} deadly, {given_up} given up), {entries_deleted} wake entries deleted, \
              {adopted} cells adopted, {forced} purged by force, \
              {retired} objects retired, {swept} marks swept"
         )

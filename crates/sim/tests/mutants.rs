@@ -59,6 +59,7 @@ fn scenarios(mutant: Mutant) -> &'static [Scenario] {
         | Mutant::SkipOverdueAlarm
         | Mutant::WakerDeletesArmed
         | Mutant::WakerForgetsFailure => &[Scenario::Alarms, Scenario::EnsembleAlarms],
+        Mutant::ForgetToCount => &[Scenario::PoisonAlarms],
         Mutant::ForceUnasked | Mutant::ForceNextEpoch => &[Scenario::LostRecords],
         // A world of its own shows these.
         Mutant::GiveBelowShare | Mutant::RebalanceAtOnce => &[],
@@ -168,5 +169,6 @@ mutants! {
     a_cell_that_a_waker_does_not_come_back_to_is_found: WakerForgetsFailure,
     a_forced_purge_beside_an_owner_that_was_not_asked_is_found: ForceUnasked,
     a_forced_purge_at_an_epoch_that_somebody_has_is_found: ForceNextEpoch,
+    an_alarm_that_is_never_counted_is_found: ForgetToCount,
     a_past_that_nobody_continued_is_found: PastWithoutBases,
 }

@@ -71,6 +71,13 @@ fn ensembles_prove_move_and_are_recovered() {
 }
 
 #[test]
+fn alarms_that_end_their_processes_are_counted_and_given_up() {
+    let mut tally = Tally::default();
+    (1..=40).for_each(|seed| tally += run(seed, Scenario::PoisonAlarms, false).tally);
+    assert!(tally.counted_first > 20 && tally.killed > 20 && tally.given_up > 3, "{tally}");
+}
+
+#[test]
 fn fresh_seeds_pass() {
     let asked = std::env::var("HOLDFAST_SIM_SEEDS").ok().map(|count| count.parse::<u64>().expect("a number"));
     let mut bytes = [0; 8];

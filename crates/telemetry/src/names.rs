@@ -170,7 +170,7 @@ metrics! {
     ALARM_LATENESS: Kind::Histogram(REQUEST_SECONDS), "holdfast.cellnode.alarms.lateness.seconds", "s", [],
         "From the time at which a run of an alarm's handler was due, by the wall clock, to its begin.";
     ALARMS_ABANDONED: Kind::Counter, "holdfast.cellnode.alarms.abandoned.count", "{alarm}", ["cause"],
-        "Alarms that were given up, by cause: failures, no_handler. The log names each.";
+        "Alarms that were given up, by cause: failures, unended (its runs ended their processes), no_handler. The log names each.";
     ALARMS_ARMED: Kind::UpDown, "holdfast.cellnode.alarms.armed.count", "{alarm}", [],
         "Armed alarms of resident cells.";
     ALARMS_RETRYING: Kind::UpDown, "holdfast.cellnode.alarms.retrying.count", "{alarm}", [],

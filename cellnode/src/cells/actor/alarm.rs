@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_core::alarm::{
-    Abandoned, Alarm, AlarmEffect, AlarmEvent, AlarmNow, AlarmState, Armed, EntryName, HandlerEnd,
+    Abandoned, Alarm, AlarmEffect, AlarmEvent, AlarmNow, AlarmState, Armed, EntryName, HandlerEnd, Orphan,
 };
 use holdfast_core::gate::GateEvent;
 use holdfast_telemetry::metrics;
 use holdfast_telemetry::names::span;
-use holdfast_types::{AlarmTime, Millis, Txid};
+use holdfast_types::{AlarmTime, CellName, Millis, Txid};
 use tokio::sync::oneshot;
 
 use super::super::worker::Job;
@@ -76,7 +76,7 @@ impl CellAlarm {
         });
         self.wake = [due, self.machine.next_tick()].into_iter().flatten().min();
         let armed = self.machine.armed();
-        let counted = (armed.is_some(), armed.is_some_and(|armed| armed.attempts > 0));
+        let counted = (armed.is_some(), armed.is_some_and(|armed| armed.failures.max(armed.attempts) > 0));
         self.count(counted);
     }
 }
@@ -94,14 +94,19 @@ fn alarm_now() -> AlarmNow {
 impl Actor {
     /// Takes up the alarm of a cell that was just opened, before anything leaves it.
     pub(super) fn start_alarm(&mut self, state: AlarmState) {
+        let orphan = self.node.orphans.of(&self.resident.cell);
         if state != AlarmState::default() {
-            self.create_alarm(state);
+            self.create_alarm(state, orphan);
+        }
+        let is_settled = self.alarm.as_ref().is_none_or(|alarm| alarm.deferred.is_empty());
+        if orphan.is_some() && is_settled {
+            self.node.orphans.forget(&self.resident.cell);
         }
     }
 
-    fn create_alarm(&mut self, state: AlarmState) {
+    fn create_alarm(&mut self, state: AlarmState, orphan: Option<Orphan>) {
         let now = alarm_now();
-        let (machine, effects) = Alarm::start(self.resident.epoch, (state, self.restored), now);
+        let (machine, effects) = Alarm::start(self.resident.epoch, (state, self.restored), orphan, now);
         let mut alarm =
             CellAlarm { machine, run: None, deferred: VecDeque::new(), wake: None, counted: (false, false) };
         alarm.look(now);
@@ -128,7 +133,7 @@ impl Actor {
             AlarmInput::Event(event) => self.alarm_event(event),
             AlarmInput::Hint { entry, armed: answer } => {
                 if self.alarm.is_none() {
-                    self.create_alarm(AlarmState::default());
+                    self.create_alarm(AlarmState::default(), None);
                 }
                 self.alarm_event(AlarmEvent::Hinted(entry));
                 let armed = self.alarm.as_ref().and_then(|alarm| alarm.machine.armed().copied());
@@ -153,7 +158,7 @@ impl Actor {
             Ok(None) => {}
             Ok(Some(state)) => {
                 if self.alarm.is_none() {
-                    self.create_alarm(AlarmState::default());
+                    self.create_alarm(AlarmState::default(), None);
                 }
                 self.alarm_event(AlarmEvent::Committed { state, ticket });
             }
@@ -186,7 +191,7 @@ impl Actor {
                 AlarmEffect::Start(armed) => {
                     resident.send(Job::Alarm(Arc::clone(&resident), AlarmInput::Run(armed)));
                 }
-                effect @ (AlarmEffect::Record(_) | AlarmEffect::Abandon { .. }) => {
+                effect @ (AlarmEffect::Record(_) | AlarmEffect::Count(_) | AlarmEffect::Abandon { .. }) => {
                     if let Some(alarm) = &mut self.alarm {
                         alarm.deferred.push_back(effect);
                     }
@@ -283,10 +288,16 @@ impl Actor {
         let mut engine = self.engine.borrow_mut();
         let committed = match effect {
             AlarmEffect::Record(armed) => engine.alarm_record(armed),
+            AlarmEffect::Count(armed) => {
+                log_count(&self.resident.cell, armed);
+                self.node.orphans.counted(&self.resident.cell, *armed);
+                engine.alarm_record(armed)
+            }
             AlarmEffect::Abandon { id, cause } => {
                 tracing::error!(cell = %self.resident.cell, alarm = %id, "an alarm is given up: {cause}");
                 let name = match cause {
                     Abandoned::Failures(_) => "failures",
+                    Abandoned::Unended(_) => "unended",
                     Abandoned::NoHandler => "no_handler",
                 };
                 metrics().alarm_abandoned(name);
@@ -301,9 +312,32 @@ impl Actor {
             return false;
         }
         let ticket = self.after_turn();
-        // Nobody waits for it, and it is captured and proved all the same.
-        self.resident.output(ticket, self.node.proof_deadline(), |_| {});
+        // Where nobody waits for it, it is captured and proved all the same.
+        let (node, resident) = (Arc::clone(&self.node), Arc::clone(&self.resident));
+        let waits = match effect {
+            AlarmEffect::Count(armed) => Some(armed.id),
+            AlarmEffect::Abandon { id, cause: Abandoned::Unended(_) } => Some(*id),
+            _ => None,
+        };
+        self.resident.output(ticket, self.node.proof_deadline(), move |outcome| {
+            if let (Ok(()), Some(id)) = (outcome, waits) {
+                node.orphans.forget(&resident.cell);
+                let counted = AlarmInput::Event(AlarmEvent::Counted(id));
+                resident.send(Job::Alarm(Arc::clone(&resident), counted));
+            }
+        });
         true
+    }
+}
+
+/// An alarm that was due for an owner that died is the rule after a death, and no cause for alarm; one that was so before is.
+fn log_count(cell: &CellName, armed: &Armed) {
+    const TEXT: &str = "the cell's last owner ended without a release while this alarm was due: its run is counted before it begins";
+    let Armed { id, deadline, due, attempts: _, failures } = armed;
+    if *failures == 1 {
+        tracing::info!(%cell, alarm = %id, %deadline, %due, failures, "{TEXT}");
+    } else {
+        tracing::warn!(%cell, alarm = %id, %deadline, %due, failures, "{TEXT}");
     }
 }
 

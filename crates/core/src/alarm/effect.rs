@@ -34,6 +34,9 @@ pub enum AlarmEffect {
     Start(Armed),
     /// Commit, in a transaction of its own, that a run of this installation did not succeed.
     Record(Armed),
+    /// Commit, in a transaction of its own, that a run of this installation is counted before it begins, and tell once that
+    /// is proved.
+    Count(Armed),
     /// Commit that the installation is not armed any more, and say so loudly.
     Abandon {
         /// Which.
@@ -68,6 +71,11 @@ pub enum Abandoned {
     /// Too many of its runs failed.
     #[error("its handler failed {0} times")]
     Failures(u32),
+    /// So many of its runs were counted, and the owner of the cell has ended once more while it was due.
+    #[error(
+        "{0} of its runs failed or did not end, and the cell's owner has ended again while it was due: their process probably died of them"
+    )]
+    Unended(u32),
     /// The class has no handler for alarms.
     #[error("its class does not export an alarm() handler any more")]
     NoHandler,

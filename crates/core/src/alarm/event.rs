@@ -29,6 +29,8 @@ pub enum AlarmEvent {
     PublishFailed(AlarmId),
     /// The handler's run has ended; a state that its last commit made was told before.
     Ended(AlarmId, HandlerEnd),
+    /// What [`super::AlarmEffect::Count`] asked for is proved.
+    Counted(AlarmId),
     /// The output that [`super::AlarmEffect::Prove`] asked for was let go.
     Proved,
     /// The retired record says what was asked, or more.

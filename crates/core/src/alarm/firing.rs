@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use holdfast_types::{AlarmId, AlarmTime, Millis};
 
+use super::counting::Count;
 use super::{Abandoned, AlarmEffect, AlarmNow, AlarmState, HandlerEnd};
 use crate::mutant::{self, Mutant};
 
@@ -33,6 +34,8 @@ pub(super) struct Firing {
     is_recording: bool,
     /// A run could not begin: not again before this time.
     held_until: Option<Millis>,
+    /// The run of what is armed was counted before it begins.
+    pub(super) count: Option<Count>,
     is_stopped: bool,
 }
 
@@ -40,7 +43,8 @@ impl Firing {
     /// Whether a run may begin as soon as one is due.
     pub(super) fn is_free(&self) -> bool {
         let is_busy = self.running.is_some() && !mutant::is(Mutant::OverlapHandlers);
-        !(is_busy || self.is_recording || self.is_stopped || self.held_until.is_some())
+        let awaits_proof = self.count.is_some_and(|count| !count.is_proved);
+        !(is_busy || self.is_recording || awaits_proof || self.is_stopped || self.held_until.is_some())
     }
 
     pub(super) fn held_until(&self) -> Option<Millis> {
@@ -82,6 +86,7 @@ impl Firing {
         }
         // One that was replaced or deleted meanwhile is not retried.
         let Some(mut armed) = state.armed.filter(|armed| armed.id == id) else { return };
+        let was_counted = self.count.is_some_and(|count| count.id == id) || armed.is_counted();
         let counts = match end {
             HandlerEnd::NotBegun => {
                 self.held_until = Some(now.monotonic.plus(HOLD_MS));
@@ -90,10 +95,11 @@ impl Firing {
             HandlerEnd::NoHandler => return self.abandon(id, Abandoned::NoHandler, effects),
             HandlerEnd::BrokenOff => 0,
             // It says that it went well, and its last commit did not consume it: it did not go well.
-            HandlerEnd::Failed | HandlerEnd::Succeeded => 1,
+            HandlerEnd::Failed | HandlerEnd::Succeeded => u32::from(!was_counted),
         };
-        armed.attempts = armed.attempts.saturating_add(1);
+        self.count = None;
         armed.failures += counts;
+        armed.attempts = armed.attempts.saturating_add(1).max(armed.failures);
         if armed.failures >= FAILURES_MAX {
             return self.abandon(id, Abandoned::Failures(armed.failures), effects);
         }
@@ -102,12 +108,12 @@ impl Firing {
         effects.push(AlarmEffect::Record(armed));
     }
 
-    fn abandon(&mut self, id: AlarmId, cause: Abandoned, effects: &mut Vec<AlarmEffect>) {
+    pub(super) fn abandon(&mut self, id: AlarmId, cause: Abandoned, effects: &mut Vec<AlarmEffect>) {
         self.is_recording = true;
         effects.push(AlarmEffect::Abandon { id, cause });
     }
 }
 
-fn later(time: AlarmTime, span_ms: u64) -> AlarmTime {
+pub(super) fn later(time: AlarmTime, span_ms: u64) -> AlarmTime {
     AlarmTime::new(time.get().saturating_add_unsigned(span_ms))
 }

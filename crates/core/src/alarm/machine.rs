@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use holdfast_types::{AlarmId, AlarmTime, Epoch, Millis, Txid};
 
+use super::counting::Orphan;
 use super::firing::Firing;
 use super::publication::Publication;
 use super::retirement::Retirement;
@@ -24,10 +25,13 @@ pub struct Alarm {
 
 impl Alarm {
     /// The alarm of a cell that was just restored to `ticket`. Whether what is armed has its entry is not known: nothing
-    /// leaves before it does.
+    /// leaves before it does. `orphan` is there where the owner before ended without a release: it is settled by what the
+    /// effects say of a [`AlarmEffect::Count`] or [`AlarmEffect::Abandon`], once that is proved; at once where neither is
+    /// among them.
     pub fn start(
         epoch: Epoch,
         (state, ticket): (AlarmState, Txid),
+        orphan: Option<Orphan>,
         now: AlarmNow,
     ) -> (Self, Vec<AlarmEffect>) {
         let mut alarm = Self {
@@ -44,6 +48,9 @@ impl Alarm {
                 alarm.publication.trust(armed.id);
             } else {
                 alarm.publication.installed(&armed, ticket, &mut effects);
+            }
+            if let Some(orphan) = orphan {
+                alarm.firing.suspect(&armed, orphan, now, &mut effects);
             }
         }
         alarm.pump(now, &mut effects);
@@ -94,6 +101,7 @@ impl Alarm {
                 self.retirement.add(left);
             }
             AlarmEvent::Ended(id, end) => self.firing.ended(id, end, (&self.state, now), &mut effects),
+            AlarmEvent::Counted(id) => self.firing.counted(id),
             AlarmEvent::Proved => self.retirement.proved(&mut effects),
             AlarmEvent::RetiredWritten => self.retirement.written(&mut effects),
             AlarmEvent::RetireFailed => self.retirement.write_failed(&mut effects),
@@ -120,6 +128,7 @@ impl Alarm {
         if is_same {
             return;
         }
+        self.firing.replaced();
         if let Some(before) = before.armed {
             let left = self.publication.superseded(&before);
             self.retirement.add(left);

@@ -20,9 +20,10 @@ pub struct Armed {
     pub deadline: AlarmTime,
     /// When it runs next: the deadline, or the time of a retry.
     pub due: AlarmTime,
-    /// Runs that did not succeed.
+    /// Runs that ended without success, and those that count of the others.
     pub attempts: u32,
-    /// Of them, those that count.
+    /// Of them, those that count. One more than `attempts` or further ahead: the last was counted before it began, and has not
+    /// ended.
     pub failures: u32,
 }
 

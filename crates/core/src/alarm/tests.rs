@@ -42,8 +42,21 @@ impl Cell {
     }
 
     fn restored(state: AlarmState) -> (Self, Vec<AlarmEffect>) {
+        Self::found(state, None)
+    }
+
+    /// An alarm of an earlier epoch, whose cell's last owner ended without a release. Its publication is left out.
+    fn orphaned(armed: Armed, counted: Option<Armed>) -> (Self, Vec<AlarmEffect>) {
+        let state = AlarmState { last: armed.id.seq, armed: Some(armed) };
+        let (cell, mut effects) = Self::found(state, Some(Orphan { counted }));
+        assert_eq!(effects[..2], [withhold(5), put(&armed, 0)]);
+        effects.drain(..2);
+        (cell, effects)
+    }
+
+    fn found(state: AlarmState, orphan: Option<Orphan>) -> (Self, Vec<AlarmEffect>) {
         let now = AlarmNow { wall: AlarmTime::new(1_000_000), monotonic: Millis::new(500) };
-        let (alarm, effects) = Alarm::start(Epoch::new(EPOCH), (state, Txid::new(5)), now);
+        let (alarm, effects) = Alarm::start(Epoch::new(EPOCH), (state, Txid::new(5)), orphan, now);
         (Self { alarm, wall: 1_000_000, monotonic: 500, last: state.last.get() }, effects)
     }
 
@@ -340,4 +353,130 @@ fn the_memory_of_obsolete_entries_is_bounded() {
         cell.on(AlarmEvent::Tick);
     }
     assert_eq!(deleted, OBSOLETE_MAX);
+}
+
+/// An installation of an epoch before, as a row of it has it.
+fn inherited(due: i64, attempts: u32, failures: u32) -> Armed {
+    let due = AlarmTime::new(due);
+    Armed { attempts, failures, due, ..Armed::new(id(2, 9), AlarmTime::new(900_000)) }
+}
+
+#[test]
+fn an_alarm_that_was_due_when_the_owner_died_is_counted_and_runs_once_that_is_proved() {
+    let (mut cell, effects) = Cell::orphaned(inherited(900_000, 0, 0), None);
+    let counted = inherited(900_000, 0, 1);
+    assert_eq!(effects, vec![AlarmEffect::Count(counted)]);
+    assert_eq!((cell.commit(Some(counted), 6), cell.alarm.due()), (vec![], None), "not before the proof");
+    assert_eq!(cell.on(AlarmEvent::Counted(counted.id)), vec![AlarmEffect::Start(counted)], "at once");
+    // And leaves no trace when it goes well.
+    assert_eq!(cell.commit(None, 7), vec![reveal(7, None)]);
+    assert_eq!(cell.on(AlarmEvent::Ended(counted.id, HandlerEnd::Succeeded)), vec![]);
+    let (next, effects) = cell.install(1_000_000, 8);
+    assert_eq!((next.failures, effects.last()), (0, Some(&AlarmEffect::Start(next))));
+}
+
+#[test]
+fn a_run_that_was_counted_first_and_fails_counts_once() {
+    for end in [HandlerEnd::Failed, HandlerEnd::BrokenOff] {
+        let (mut cell, _) = Cell::orphaned(inherited(900_000, 3, 2), None);
+        let counted = inherited(1_008_000, 3, 3);
+        cell.commit(Some(counted), 6);
+        cell.on(AlarmEvent::Counted(counted.id));
+        assert_eq!(cell.later(8_000), vec![AlarmEffect::Start(counted)]);
+        let effects = cell.on(AlarmEvent::Ended(counted.id, end));
+        let again = Armed { attempts: 4, ..inherited(1_024_000, 3, 3) };
+        assert_eq!(effects, vec![AlarmEffect::Record(again)], "{end:?}");
+        cell.commit(Some(again), 7);
+        assert_eq!(cell.later(16_000), vec![AlarmEffect::Start(again)]);
+        let effects = cell.on(AlarmEvent::Ended(counted.id, HandlerEnd::Failed));
+        assert!(
+            matches!(effects[..], [AlarmEffect::Record(Armed { attempts: 5, failures: 4, .. })]),
+            "{effects:?}"
+        );
+    }
+}
+
+#[test]
+fn an_alarm_that_ends_each_process_is_started_seven_times_and_given_up() {
+    // The first death is of an ordinary run.
+    let mut row = inherited(900_000, 0, 0);
+    let mut pauses = Vec::new();
+    for failures in 1..=UNENDED_MAX {
+        let (mut cell, effects) = Cell::orphaned(row, None);
+        let [AlarmEffect::Count(counted)] = effects[..] else { panic!("{effects:?}") };
+        assert_eq!((counted.attempts, counted.failures), (0, failures));
+        cell.commit(Some(counted), 6);
+        let pause = counted.due.get() - cell.wall;
+        let started = match cell.on(AlarmEvent::Counted(counted.id)) {
+            effects if effects.is_empty() => cell.later(pause.unsigned_abs()),
+            effects => effects,
+        };
+        assert_eq!(started, vec![AlarmEffect::Start(counted)]);
+        pauses.push(pause);
+        // The owner dies; its successor finds it due.
+        row = Armed { due: AlarmTime::new(1_000_000), ..counted };
+    }
+    assert_eq!(pauses[1..], [2_000, 4_000, 8_000, 16_000, 32_000]);
+    let (mut cell, effects) = Cell::orphaned(row, None);
+    let cause = Abandoned::Unended(UNENDED_MAX);
+    assert_eq!(effects, vec![AlarmEffect::Abandon { id: row.id, cause }]);
+    assert_eq!(cell.alarm.due(), None, "no run any more");
+    assert_eq!(cell.commit(None, 6), vec![reveal(6, None)]);
+}
+
+#[test]
+fn an_alarm_that_becomes_due_in_a_living_session_is_not_counted_first() {
+    let later = inherited(1_000_501, 0, 0);
+    let (mut cell, effects) = Cell::orphaned(later, None);
+    assert_eq!(effects, vec![]);
+    assert_eq!(cell.later(501), vec![AlarmEffect::Start(later)]);
+    // Of two clocks within their bound one may have shown that it was due.
+    let (_, effects) = Cell::orphaned(inherited(1_000_500, 0, 0), None);
+    assert_eq!(effects, vec![AlarmEffect::Count(inherited(1_000_500, 0, 1))]);
+    // A release in order says that no run was under way.
+    let state = AlarmState { last: AlarmSeq::new(9), armed: Some(inherited(900_000, 0, 0)) };
+    let (_, effects) = Cell::restored(state);
+    assert_eq!(effects[2..], [AlarmEffect::Start(inherited(900_000, 0, 0))]);
+}
+
+#[test]
+fn a_count_whose_proof_did_not_come_and_that_landed_is_not_counted_again() {
+    let counted = inherited(1_004_000, 0, 3);
+    let (mut cell, effects) = Cell::orphaned(counted, Some(counted));
+    assert_eq!(effects, vec![]);
+    assert_eq!(cell.later(4_000), vec![AlarmEffect::Start(counted)]);
+    // One that did not land is.
+    let (_, effects) = Cell::orphaned(inherited(900_000, 0, 2), Some(counted));
+    assert_eq!(effects, vec![AlarmEffect::Count(counted)]);
+}
+
+#[test]
+fn a_run_that_a_session_before_counted_fails_once_too() {
+    let counted = inherited(900_000, 0, 2);
+    let state = AlarmState { last: AlarmSeq::new(9), armed: Some(counted) };
+    let (mut cell, _) = Cell::restored(state);
+    let effects = cell.on(AlarmEvent::Ended(counted.id, HandlerEnd::Failed));
+    assert!(
+        matches!(effects[..], [AlarmEffect::Record(Armed { attempts: 2, failures: 2, .. })]),
+        "{effects:?}"
+    );
+}
+
+#[test]
+fn an_alarm_that_is_set_or_deleted_while_the_count_is_proved_begins_at_zero() {
+    let (mut cell, _) = Cell::orphaned(inherited(900_000, 0, 0), None);
+    let counted = inherited(900_000, 0, 1);
+    cell.commit(Some(counted), 6);
+    let (fresh, effects) = cell.install(1_000_000, 7);
+    assert_eq!(effects.last(), Some(&AlarmEffect::Start(fresh)), "it waits for no count");
+    assert_eq!(cell.on(AlarmEvent::Counted(counted.id)), vec![]);
+    let effects = cell.on(AlarmEvent::Ended(fresh.id, HandlerEnd::Failed));
+    assert!(
+        matches!(effects[..], [AlarmEffect::Record(Armed { attempts: 1, failures: 1, .. })]),
+        "{effects:?}"
+    );
+
+    let (mut cell, _) = Cell::orphaned(inherited(900_000, 0, 0), None);
+    cell.commit(None, 6);
+    assert_eq!((cell.on(AlarmEvent::Counted(counted.id)), cell.alarm.due()), (vec![], None), "deleted");
 }

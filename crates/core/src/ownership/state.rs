@@ -130,6 +130,17 @@ pub enum Previous {
 }
 
 impl Previous {
+    /// Whether the owner before ended without a release. None where that was this very session: then what it found with its
+    /// own claim stands.
+    #[must_use]
+    pub const fn is_orphan(self) -> Option<bool> {
+        match self {
+            Self::Dead => Some(true),
+            Self::Absent | Self::Released | Self::Purged => Some(false),
+            Self::Asleep | Self::LocalWake => None,
+        }
+    }
+
     /// Whether the local file at `local` is the whole cell, so that the bucket need not be asked: it is the one that was
     /// closed, at `slept`, when the cell fell asleep.
     #[must_use]

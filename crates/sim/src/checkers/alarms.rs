@@ -1,9 +1,9 @@
 //! INV-WAKE-1 an acknowledged armed alarm has a wake entry that no DELETE removes; INV-WAKE-2 each armed alarm eventually
-//! fires. Besides: none fires early, none while the one before runs, none after it was seen deleted or consumed.
+//! fires; INV-WAKE-3 an alarm ends at most 1 + 6 processes. Besides: none fires early, none while the one before runs, none after it was seen deleted or consumed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use holdfast_core::alarm::{AlarmState, Armed};
+use holdfast_core::alarm::{AlarmState, Armed, UNENDED_MAX};
 use holdfast_types::{AlarmId, AlarmTime, Epoch};
 
 use crate::bucket::Cell;
@@ -14,7 +14,10 @@ use crate::violation::{Violation, require};
 pub struct AlarmChecker {
     /// What outputs revealed as armed, and for when.
     revealed: BTreeMap<(Cell, AlarmId), AlarmTime>,
-    fired: BTreeSet<(Cell, AlarmId)>,
+    /// Runs that began.
+    fired: BTreeMap<(Cell, AlarmId), u32>,
+    /// Processes that a run has ended.
+    killed: BTreeMap<(Cell, AlarmId), u32>,
     /// Installations that every later epoch knows to be over: of each cell the last one of a proved state, and what was armed
     /// in it.
     proved: BTreeMap<Cell, Vec<(AlarmId, Option<AlarmId>)>>,
@@ -81,7 +84,7 @@ impl AlarmChecker {
         (wall, running, in_bounds): (AlarmTime, Option<AlarmId>, bool),
     ) -> Result<(), Violation> {
         self.runs += 1;
-        self.fired.insert((cell, armed.id));
+        *self.fired.entry((cell, armed.id)).or_default() += 1;
         let Armed { id, deadline, due, .. } = armed;
         let is_due = wall >= *deadline && wall >= *due;
         require(is_due, "ALARM-EARLY", format_args!("{cell:?}: {id} runs at {wall}, due at {due}"))?;
@@ -90,20 +93,53 @@ impl AlarmChecker {
         require(!is_over, "ALARM-OVER", format_args!("{cell:?}: {id} runs, which was deleted or consumed"))
     }
 
+    /// How often it has run.
+    #[must_use]
+    pub fn starts(&self, cell: Cell, id: AlarmId) -> u32 {
+        self.fired.get(&(cell, id)).copied().unwrap_or_default()
+    }
+
+    /// A run ends its process.
+    ///
+    /// # Errors
+    /// INV-WAKE-3: it is one too many.
+    pub fn on_killed(&mut self, cell: Cell, id: AlarmId) -> Result<(), Violation> {
+        let killed = self.killed.entry((cell, id)).or_default();
+        *killed += 1;
+        let text = format_args!("{cell:?}: alarm {id} has ended {killed} processes");
+        require(*killed <= 1 + UNENDED_MAX, "INV-WAKE-3", text)
+    }
+
+    /// An alarm is given up.
+    ///
+    /// # Errors
+    /// INV-WAKE-2: it never ran.
+    pub fn on_given_up(&self, cell: Cell, id: AlarmId) -> Result<(), Violation> {
+        let text = format_args!("{cell:?}: alarm {id} is given up and never ran");
+        require(self.starts(cell, id) > 0, "INV-WAKE-2", text)
+    }
+
     /// What was revealed as armed for a time that has come, and has neither run nor been seen to be over.
     #[must_use]
     pub fn owed(&self, now: AlarmTime) -> Vec<(Cell, AlarmId)> {
         let due = self.revealed.iter().filter(|(_, deadline)| **deadline <= now).map(|(key, _)| *key);
-        due.filter(|key| !self.fired.contains(key) && !self.is_over(key.0, key.1)).collect()
+        due.filter(|key| !self.fired.contains_key(key) && !self.is_over(key.0, key.1)).collect()
+    }
+
+    /// Alarms that have ended processes, and have neither succeeded nor been seen to be given up, replaced or deleted.
+    #[must_use]
+    pub fn deadly(&self) -> Vec<(Cell, AlarmId)> {
+        self.killed.keys().filter(|key| !self.is_over(key.0, key.1)).copied().collect()
     }
 
     /// The time for every owed alarm to run after faults stopped is over.
     ///
     /// # Errors
-    /// INV-WAKE-2: some did not.
+    /// INV-WAKE-2: some did not. INV-WAKE-3: some end processes and were not given up.
     pub fn on_patience_over(&self, now: AlarmTime) -> Result<(), Violation> {
-        let owed = self.owed(now);
-        require(owed.is_empty(), "INV-WAKE-2", format_args!("{owed:?} never ran"))
+        let (owed, deadly) = (self.owed(now), self.deadly());
+        require(owed.is_empty(), "INV-WAKE-2", format_args!("{owed:?} never ran"))?;
+        require(deadly.is_empty(), "INV-WAKE-3", format_args!("{deadly:?} were not given up"))
     }
 
     /// Runs, and entries deleted, so far.
@@ -172,5 +208,19 @@ mod tests {
         let armed = Armed::new(id(1), AlarmTime::new(100));
         checker.on_fired(CELL, &armed, (AlarmTime::new(100), None, true)).unwrap();
         checker.on_patience_over(AlarmTime::new(100)).unwrap();
+    }
+
+    #[test]
+    fn an_alarm_that_ends_too_many_processes_is_noticed() {
+        let mut checker = AlarmChecker::default();
+        for _ in 0..=UNENDED_MAX {
+            checker.on_killed(CELL, id(1)).unwrap();
+        }
+        checker.on_killed(CELL, id(2)).unwrap();
+        assert_eq!(checker.on_killed(CELL, id(1)).unwrap_err().invariant, "INV-WAKE-3");
+        assert_eq!(checker.deadly(), [(CELL, id(1)), (CELL, id(2))]);
+        checker.on_proved(CELL, Epoch::new(1), &state(2, None));
+        assert_eq!(checker.deadly(), []);
+        assert_eq!(checker.on_given_up(CELL, id(1)).unwrap_err().invariant, "INV-WAKE-2");
     }
 }

@@ -1,7 +1,9 @@
 //! The alarm of a serving cell, as the product's shell drives it: the core decides, this executes. A handler takes a while,
 //! and ends well, badly, or with its process.
 
-use holdfast_core::alarm::{Alarm, AlarmEffect, AlarmEvent, AlarmNow, Armed, HandlerEnd, Mark};
+use holdfast_core::alarm::{
+    Abandoned, Alarm, AlarmEffect, AlarmEvent, AlarmNow, Armed, HandlerEnd, Mark, Orphan,
+};
 use holdfast_core::gate::GateEvent;
 use holdfast_core::store::Guard;
 use holdfast_types::{AlarmId, AlarmTime, Millis, Txid};
@@ -54,11 +56,39 @@ impl World {
         let now = self.alarm_now(index);
         let Some(residency) = self.residency_of(index, cell, stay) else { return Ok(()) };
         let (epoch, ops, restored) = (residency.owner.epoch, residency.state.clone(), residency.captured);
-        let (machine, effects) = Alarm::start(epoch, (self.alarm_writes.state(&ops), restored), now);
+        let orphan =
+            self.nodes[index].process.as_ref().and_then(|process| process.orphans.get(&cell)).copied();
+        let found = (self.alarm_writes.state(&ops), restored);
+        let (machine, effects) = Alarm::start(epoch, found, orphan, now);
+        let settles =
+            |effect: &AlarmEffect| matches!(effect, AlarmEffect::Count(_) | AlarmEffect::Abandon { .. });
+        if !effects.iter().any(settles) {
+            self.settle_orphan(index, cell);
+        }
         let residency = self.residency_of(index, cell, stay).expect("just seen");
         residency.alarm = Some(CellAlarm { machine, running: None, mark: None, timer: Millis::ZERO });
         self.execute_alarm(index, cell, stay, effects)?;
         self.alarm_event(index, cell, stay, AlarmEvent::Tick)
+    }
+
+    fn settle_orphan(&mut self, index: usize, cell: Cell) {
+        if let Some(process) = self.nodes[index].process.as_mut() {
+            process.orphans.remove(&cell);
+        }
+    }
+
+    /// An output of the alarm was let go.
+    pub(crate) fn alarm_proved(
+        &mut self,
+        index: usize,
+        cell: Cell,
+        stay: Stay,
+        event: AlarmEvent,
+    ) -> Result<(), Violation> {
+        if matches!(event, AlarmEvent::Counted(_)) {
+            self.settle_orphan(index, cell);
+        }
+        self.alarm_event(index, cell, stay, event)
     }
 
     /// An operation of a cell has been added to its list: tells the alarm, before any output of it is ready.
@@ -142,10 +172,21 @@ impl World {
                 Ok(())
             }
             AlarmEffect::Record(armed) => {
-                self.write_alarm(index, cell, stay, AlarmWrite::Record(armed)).map(drop)
+                self.write_alarm(index, cell, stay, AlarmWrite::Record(armed), Output::Settlement).map(drop)
             }
-            AlarmEffect::Abandon { id, cause: _ } => {
-                self.write_alarm(index, cell, stay, AlarmWrite::Consume(id)).map(drop)
+            AlarmEffect::Count(armed) => {
+                self.tally.counted_first += 1;
+                let process = self.nodes[index].process.as_mut().expect("it acts");
+                process.orphans.insert(cell, Orphan { counted: Some(armed) });
+                let output = |len| Output::Count(len, armed.id);
+                self.write_alarm(index, cell, stay, AlarmWrite::Record(armed), output).map(drop)
+            }
+            AlarmEffect::Abandon { id, cause } => {
+                self.trace.line(self.now, format_args!("n{index} gives up alarm {id} of {cell:?}: {cause}"));
+                self.checkers.alarms.on_given_up(cell, id)?;
+                self.tally.given_up += u64::from(matches!(cause, Abandoned::Unended(_)));
+                let output = |len| Output::Count(len, id);
+                self.write_alarm(index, cell, stay, AlarmWrite::Consume(id), output).map(drop)
             }
             AlarmEffect::Prove { ticket } => self.alarm_output(index, cell, stay, (ticket, Output::Prove)),
             AlarmEffect::WriteRetired { mark, attempt } => {
@@ -194,6 +235,7 @@ impl World {
         cell: Cell,
         stay: Stay,
         write: AlarmWrite,
+        output: impl FnOnce(usize) -> Output,
     ) -> Result<OpId, Violation> {
         let op = self.new_op();
         self.alarm_writes.add(op, write);
@@ -205,7 +247,7 @@ impl World {
         self.alarm_committed(index, cell, stay)?;
         if let Some(residency) = self.residency_of(index, cell, stay) {
             let (ticket, len) = (residency.ticket(), residency.state.len());
-            self.alarm_output(index, cell, stay, (ticket, Output::Settlement(len)))?;
+            self.alarm_output(index, cell, stay, (ticket, output(len)))?;
         }
         Ok(op)
     }
@@ -242,6 +284,15 @@ impl World {
         Ok(())
     }
 
+    /// Whether the run that is under way ends its process.
+    fn is_deadly(&mut self, index: usize, cell: Cell, stay: Stay, id: AlarmId) -> bool {
+        let Some(residency) = self.residency_of(index, cell, stay) else { return false };
+        let is_running = residency.alarm.as_ref().is_some_and(|alarm| alarm.running == Some(id));
+        let ops = residency.state.clone();
+        let deadly_from = self.alarm_writes.deadly_from(&ops, id).filter(|_| is_running);
+        deadly_from.is_some_and(|from| self.checkers.alarms.starts(cell, id) >= from)
+    }
+
     /// A handler comes to its end.
     pub(crate) fn on_alarm_end(
         &mut self,
@@ -251,6 +302,13 @@ impl World {
         id: AlarmId,
     ) -> Result<(), Violation> {
         let may_act = self.may_act(index);
+        if self.is_deadly(index, cell, stay, id) {
+            self.trace.line(self.now, format_args!("n{index} dies of alarm {id} of {cell:?}"));
+            self.checkers.alarms.on_killed(cell, id)?;
+            self.tally.killed += 1;
+            self.crash(index);
+            return Ok(());
+        }
         let Some(residency) = self.residency_of(index, cell, stay) else { return Ok(()) };
         if !may_act || residency.closing.is_some() {
             return Ok(());
@@ -266,10 +324,10 @@ impl World {
         };
         if self.rng.chance(300) {
             let deadline = AlarmTime::new(self.true_wall().get() + self.rng.below(4_000).cast_signed());
-            self.write_alarm(index, cell, stay, AlarmWrite::Set(deadline))?;
+            self.write_alarm(index, cell, stay, AlarmWrite::Set(deadline), Output::Settlement)?;
         }
         if end == HandlerEnd::Succeeded && self.residency_of(index, cell, stay).is_some() {
-            self.write_alarm(index, cell, stay, AlarmWrite::Consume(id))?;
+            self.write_alarm(index, cell, stay, AlarmWrite::Consume(id), Output::Settlement)?;
         }
         self.alarm_event(index, cell, stay, AlarmEvent::Ended(id, end))
     }

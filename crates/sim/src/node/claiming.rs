@@ -1,5 +1,6 @@
 //! A claim of a cell, step by step, as the core's machine asks.
 
+use holdfast_core::alarm::Orphan;
 use holdfast_core::ownership::LeaseView;
 use holdfast_core::ownership::{Claim, ClaimEffect, ClaimEvent, ClaimOutcome, Claimant, Intent};
 use holdfast_types::{Millis, WriteId};
@@ -179,6 +180,17 @@ impl World {
             unreachable!("a claim's end")
         };
         let (intent, asleep) = (*intent, asleep.clone());
+        let process = self.nodes[index].process.as_mut().expect("it claimed");
+        let is_orphan = match &outcome {
+            ClaimOutcome::Claimed { previous, .. } => previous.is_orphan(),
+            ClaimOutcome::NotOwner { .. } => Some(false),
+            _ => None,
+        };
+        match is_orphan {
+            Some(true) => drop(process.orphans.insert(cell, Orphan::default())),
+            Some(false) => drop(process.orphans.remove(&cell)),
+            None => {}
+        }
         match outcome {
             ClaimOutcome::Claimed { owner, version, previous } => {
                 self.checkers.ownership.on_claimed(cell, &owner)?;

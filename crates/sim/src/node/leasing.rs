@@ -31,6 +31,7 @@ impl World {
             authority_until: Millis::ZERO,
             cells: std::collections::BTreeMap::new(),
             asleep: std::collections::BTreeMap::new(),
+            orphans: std::collections::BTreeMap::new(),
             is_draining: false,
             log: None,
             recoveries: std::collections::BTreeMap::new(),

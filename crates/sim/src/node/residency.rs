@@ -7,7 +7,7 @@ use holdfast_core::compaction::{ChainSize, Compaction, CompactionTriggers};
 use holdfast_core::gate::{Gate, GateOwner, OutputId};
 use holdfast_core::ownership::OwnerView;
 use holdfast_core::retire::Kept;
-use holdfast_types::{Position, Txid};
+use holdfast_types::{AlarmId, Position, Txid};
 
 use super::alarm::CellAlarm;
 use super::retiring::Retiring;
@@ -35,6 +35,8 @@ pub(crate) enum Output {
     Closing,
     /// What became of an alarm's run: so many operations.
     Settlement(usize),
+    /// That a run is counted before it begins: so many operations.
+    Count(usize, AlarmId),
     /// Nothing: the alarm wants a proof.
     Prove,
 }

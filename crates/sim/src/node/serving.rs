@@ -168,7 +168,7 @@ impl World {
         let uploaded_before = residency.gate.uploaded();
         let mut effects: VecDeque<GateEffect> = residency.gate.on(event, now, authority_until).into();
         let mut end = End::None;
-        let mut is_alarm_proved = false;
+        let mut proved = Vec::new();
         while let Some(effect) = effects.pop_front() {
             match effect {
                 GateEffect::Capture => {
@@ -187,9 +187,13 @@ impl World {
                         }
                         Output::Closing => end = End::Closed,
                         Output::Settlement(len) => self.settle_alarm(cell, residency, len)?,
+                        Output::Count(len, id) => {
+                            self.settle_alarm(cell, residency, len)?;
+                            proved.push(AlarmEvent::Counted(id));
+                        }
                         Output::Prove => {
                             self.note_alarm_proved(cell, residency);
-                            is_alarm_proved = true;
+                            proved.push(AlarmEvent::Proved);
                         }
                     }
                 }
@@ -206,8 +210,8 @@ impl World {
         let uploaded = residency.gate.uploaded();
         let (stay, epoch) = (slot.stay, residency.owner.epoch);
         self.end_of_gate_event(index, cell, slot, (end, epoch))?;
-        if is_alarm_proved {
-            self.alarm_event(index, cell, stay, AlarmEvent::Proved)?;
+        for event in proved {
+            self.alarm_proved(index, cell, stay, event)?;
         }
         if uploaded > uploaded_before { self.note_covered(index, stay, uploaded) } else { Ok(()) }
     }
@@ -346,7 +350,7 @@ impl World {
             if let GateEffect::Fail { output, .. } = effect {
                 match residency.outputs.remove(output).expect("an output fails once") {
                     Output::Response(request, _) => self.respond(request, Outcome::Unknown),
-                    Output::Closing | Output::Settlement(_) | Output::Prove => {}
+                    Output::Closing | Output::Settlement(_) | Output::Count(..) | Output::Prove => {}
                 }
             }
         }

@@ -228,6 +228,19 @@ impl Plan {
                 self.pace_ms = self.pace_ms.min(900);
             }
             Scenario::Alarms => self.shape_alarms(),
+            Scenario::PoisonAlarms => {
+                self.shape_alarms();
+                self.poisoned = 250;
+                self.step_crash_ppm = 0;
+                self.faults = vec![
+                    (Fault::Crash, 1),
+                    (Fault::Pause, 1),
+                    (Fault::Drain, 1),
+                    (Fault::Release, 2),
+                    (Fault::Sleep, 2),
+                    (Fault::ClockStep, 1),
+                ];
+            }
             Scenario::EnsembleAlarms => {
                 self.shape_alarms();
                 self.faults.extend([

@@ -169,3 +169,18 @@ fn what_is_wrong_is_said_and_changes_nothing() {
     assert_eq!(cell.alarm("GET", &json!({})).1["alarm"], alarm);
     assert_eq!(cell.reply("PUT", "/alarm", b"").status, 405);
 }
+
+#[test]
+fn the_same_time_set_again_after_a_counted_run_begins_at_zero() {
+    let mut cell = cell();
+    let call = json!({ "at": 5_000, "sql": "SELECT 1" });
+    cell.set(&call);
+    let first = cell.armed().unwrap();
+    assert_eq!(cell.set(&call)["failures"], 0);
+    assert_eq!(cell.armed(), Some(first), "once more is no installation");
+    let counted = Armed { failures: 1, ..first };
+    cell.engine.alarm_record(&counted).unwrap();
+    assert_eq!(cell.armed(), Some(counted));
+    assert_eq!(cell.set(&call)["failures"], 0);
+    assert_ne!(cell.armed().unwrap().id, first.id);
+}

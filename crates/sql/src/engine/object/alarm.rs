@@ -137,8 +137,9 @@ impl Engine {
     pub fn alarm_set(&mut self, deadline: AlarmTime) -> Result<(), SqlFailure> {
         let (AlarmContext { epoch, running, .. }, AlarmState { last, armed }) =
             (self.alarm, self.alarm_state()?);
+        let is_fresh = |armed: &Armed| armed.attempts == 0 && armed.failures == 0;
         let is_same =
-            |armed: &Armed| armed.deadline == deadline && armed.attempts == 0 && Some(armed.id) != running;
+            |armed: &Armed| armed.deadline == deadline && is_fresh(armed) && Some(armed.id) != running;
         if armed.as_ref().is_some_and(is_same) {
             return Ok(());
         }
@@ -181,7 +182,7 @@ impl Engine {
         self.kv_write(work).map(drop)
     }
 
-    /// Commits that a run did not succeed, by itself; not within a transaction. A no-op where another installation is armed.
+    /// Commits what is counted of runs, by itself; not within a transaction. A no-op where another installation is armed.
     ///
     /// # Errors
     /// [`SqlFailure`].
