@@ -26,6 +26,7 @@ mod lost_disks;
 mod lost_records;
 mod orphans;
 mod paged;
+mod poison;
 mod r2;
 mod restart_orders;
 mod shedding;
