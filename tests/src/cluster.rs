@@ -4,6 +4,7 @@
 //! fails the test. Clusters take turns: timing means nothing when two run at once.
 
 mod binaries;
+mod clocks;
 mod followers;
 mod logs;
 mod look;
@@ -30,6 +31,7 @@ use crate::wait;
 use crate::workload::Ingresses;
 
 pub use binaries::{Release, binary};
+pub use clocks::CLOCK_SEEN;
 pub use look::ToolAnswer;
 pub use process::{Process, ProcessSpec};
 pub use warden::Warden;
@@ -56,6 +58,8 @@ pub struct ClusterOptions {
     pub node_args: Vec<String>,
     /// Further flags of every ingress.
     pub ingress_args: Vec<String>,
+    /// How far the wall clocks of programs are off, in seconds.
+    pub clocks: Vec<(&'static str, i64)>,
     /// Seed of the proxies.
     pub seed: u64,
     /// A file of the certificate authorities that programs trust, in place of the machine's.
@@ -74,6 +78,7 @@ impl Default for ClusterOptions {
             lease_ttl: Duration::from_secs(3),
             node_args: Vec::new(),
             ingress_args: Vec::new(),
+            clocks: Vec::new(),
             seed: 1,
             authorities: None,
             release: Release::This,
@@ -145,7 +150,8 @@ impl Cluster {
         spec.args.extend(["--listen", "127.0.0.1:0"].map(Into::into));
         let mut store = Process::spawn(spec, &warden)?;
         let store_address = store.ready_address("s3", START_WAIT).await?;
-        Ok(Self {
+        let clocks = options.clocks.clone();
+        let cluster = Self {
             options,
             processes: BTreeMap::from([("store".to_owned(), store)]),
             releases: BTreeMap::new(),
@@ -157,7 +163,11 @@ impl Cluster {
             warden,
             dir: Some(dir),
             _turn: turn,
-        })
+        };
+        for (name, ahead_secs) in clocks {
+            cluster.set_clock(name, ahead_secs)?;
+        }
+        Ok(cluster)
     }
 
     /// The directory of everything.

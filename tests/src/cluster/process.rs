@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::Value;
 
 use super::binaries::{Release, binary_of};
-use super::{credentials, logs};
+use super::{clocks, credentials, logs};
 use crate::cluster::Warden;
 use crate::wait;
 
@@ -83,6 +83,7 @@ impl Process {
         command.args(&spec.args).arg("--ready-file").arg(&ready_file);
         set_environment(&mut command);
         command.envs(spec.authorities.iter().map(|file| ("SSL_CERT_FILE", file)));
+        command.envs(clocks::environment(&spec.dir, &spec.name)?);
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).process_group(warden.group());
         let child = command.spawn().with_context(|| format!("starting `{}`", spec.program))?;
         Ok(Self { spec, child, ready_file, log })

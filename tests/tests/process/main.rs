@@ -10,6 +10,7 @@ mod bad_input;
 mod bundles;
 mod chaos;
 mod clients;
+mod clocks;
 mod cron;
 mod differential;
 mod drain;
