@@ -101,7 +101,8 @@ fn explore_with(mutant: Mutant) -> Option<Findings> {
         | Mutant::ForceUnasked
         | Mutant::ForceNextEpoch
         | Mutant::ForgetToCount
-        | Mutant::PastWithoutBases => return None,
+        | Mutant::PastWithoutBases
+        | Mutant::UploadAcrossCut => return None,
     };
     Some(findings)
 }
@@ -157,6 +158,7 @@ macro_rules! mutants {
                 Mutant::ForceNextEpoch,
                 Mutant::ForgetToCount,
                 Mutant::PastWithoutBases,
+                Mutant::UploadAcrossCut,
             ];
             let mut known: Vec<Mutant> = TESTED.iter().chain(OF_NO_MODEL).copied().collect();
             known.sort_by_key(|mutant| *mutant as u32);

@@ -11,6 +11,7 @@
 //! neither an old listing nor a history that is half deleted leads to another state than before, and an opener that is lost
 //! stays an error: below the mark there is nothing to fall back to.
 
+mod bookmark;
 mod machine;
 mod past;
 
@@ -20,6 +21,7 @@ use holdfast_types::{Epoch, Position, Txid};
 
 use crate::retire::{Kept, Mark, SnapshotAt};
 
+pub use bookmark::{Bookmark, BookmarkError};
 pub use machine::Lineage;
 pub use past::{FileSpan, Past, PastEffect, PastError, PastEvent, PastTarget};
 

@@ -127,10 +127,12 @@ pub enum Mutant {
     ForgetToCount,
     /// A state of the past is looked for where its epoch is named, whether a later one continues it or not.
     PastWithoutBases,
+    /// An object of level 0 goes on beyond a cut.
+    UploadAcrossCut,
 }
 
 /// Every mutant.
-pub const ALL: [Mutant; 61] = [
+pub const ALL: [Mutant; 62] = [
     Mutant::SkipClaimGuard,
     Mutant::TakeOverLiveLease,
     Mutant::ReuseEpochOnWake,
@@ -192,6 +194,7 @@ pub const ALL: [Mutant; 61] = [
     Mutant::ForceNextEpoch,
     Mutant::ForgetToCount,
     Mutant::PastWithoutBases,
+    Mutant::UploadAcrossCut,
 ];
 
 #[cfg(feature = "mutants")]

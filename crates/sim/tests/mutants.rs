@@ -67,6 +67,7 @@ fn scenarios(mutant: Mutant) -> &'static [Scenario] {
         Mutant::RetireWithoutMark | Mutant::IgnoreRetired => &[Scenario::Crashes, Scenario::Drains],
         Mutant::RetireWithoutOwner | Mutant::TrustFirstMark => &[Scenario::Retirement],
         Mutant::PastWithoutBases => &[Scenario::Crashes, Scenario::BeyondSkew],
+        Mutant::UploadAcrossCut => &[Scenario::EnsembleBasics, Scenario::EnsembleDrains],
     }
 }
 
@@ -171,4 +172,5 @@ mutants! {
     a_forced_purge_at_an_epoch_that_somebody_has_is_found: ForceNextEpoch,
     an_alarm_that_is_never_counted_is_found: ForgetToCount,
     a_past_that_nobody_continued_is_found: PastWithoutBases,
+    an_object_that_goes_on_beyond_a_cut_is_found: UploadAcrossCut,
 }

@@ -68,6 +68,11 @@ pub enum GateEvent {
     OwnerUnreadable,
     /// Everything captured so far is wanted in the bucket soon, for example for a backup.
     Cover,
+    /// The object that holds this transaction is to end with it, and soon: a state of the past is found where objects end.
+    Cut {
+        /// The transaction: not before what is captured.
+        at: Txid,
+    },
     /// What outputs from this ticket on may reveal has no wake entry yet: they wait for `Revealed` besides their proofs.
     Withhold {
         /// The first such ticket.

@@ -192,7 +192,8 @@ impl Gate {
             GateEvent::DatabaseFailed => self.fail(FailCause::CaptureFailed, effects),
             GateEvent::Fenced => self.fail(FailCause::LeaseLost, effects),
             GateEvent::Abandoned => self.fail(FailCause::Abandoned, effects),
-            GateEvent::Cover => self.hurried_upto = self.captured,
+            GateEvent::Cover => self.hurried_upto = self.hurried_upto.max(self.captured),
+            GateEvent::Cut { at } => self.cut(at),
             GateEvent::Withhold { from } => {
                 self.withheld_from = Some(self.withheld_from.map_or(from, |first| first.min(from)));
             }
@@ -288,6 +289,14 @@ impl Gate {
         let until = self.long.map_or(until, |(_, before)| before.max(until));
         self.long = Some((self.captured, until));
         self.waiting.raise_deadlines(until);
+    }
+
+    fn cut(&mut self, at: Txid) {
+        // What an object may hold already ends with the last captured transaction or before.
+        assert!(at >= self.captured, "a cut is made at the newest transaction");
+        self.wanted = self.wanted.max(at);
+        self.hurried_upto = self.hurried_upto.max(at);
+        self.uploads.cut(at);
     }
 
     fn on_capture_failed(&mut self, effects: &mut Vec<GateEffect>) {

@@ -509,3 +509,48 @@ fn a_database_that_fails_while_a_capture_is_under_way_settles_when_that_has_ende
     assert!(!effects.contains(&GateEffect::Settled));
     assert_eq!(cell.on(GateEvent::Captured { captured: None, len: 0 }), vec![GateEffect::Settled]);
 }
+
+#[test]
+fn an_object_ends_where_it_is_cut_however_much_was_captured_behind() {
+    let mut cell = Cell::new();
+    cell.paced();
+    cell.output(1, 6);
+    cell.logged(6, 40);
+    cell.proved(6, 40);
+    // What is committed is to be captured and to go up, although nobody else waits for it.
+    let cut = cell.on(GateEvent::Cut { at: Txid::new(7) });
+    assert_eq!(cut, vec![GateEffect::Capture, upload(6, 6, 0)]);
+    cell.logged(7, 41);
+    cell.proved(7, 41);
+    cell.output(2, 8);
+    cell.logged(8, 42);
+    assert_eq!(released(&cell.proved(8, 42)), vec![2]);
+    assert_eq!(cell.uploaded(6), vec![upload(7, 7, 0)]);
+    // What was captured when that object began belongs to its round; what came later waits for its pace.
+    cell.output(3, 9);
+    cell.logged(9, 43);
+    assert_eq!(cell.uploaded(7), vec![upload(8, 8, 0)]);
+    assert_eq!(cell.uploaded(8), vec![GateEffect::WakeAt(Millis::new(PACE_MS))]);
+}
+
+#[test]
+fn a_cut_where_an_object_ends_already_asks_for_nothing() {
+    let mut cell = Cell::new();
+    cell.paced();
+    assert_eq!(cell.on(GateEvent::Cut { at: Txid::new(5) }), vec![]);
+    cell.output(1, 6);
+    cell.logged(6, 40);
+    cell.proved(6, 40);
+    assert_eq!(cell.on(GateEvent::Cover), vec![upload(6, 6, 0)]);
+    assert_eq!(cell.on(GateEvent::Cut { at: Txid::new(6) }), vec![]);
+    cell.uploaded(6);
+}
+
+#[test]
+fn a_cover_behind_a_cut_does_not_hold_it_up() {
+    let mut cell = Cell::new();
+    cell.paced();
+    assert_eq!(cell.on(GateEvent::Cut { at: Txid::new(6) }), vec![GateEffect::Capture]);
+    cell.on(GateEvent::Cover);
+    assert_eq!(cell.logged(6, 40), vec![upload(6, 6, 0)]);
+}

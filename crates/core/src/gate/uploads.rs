@@ -1,8 +1,12 @@
 //! When captured transactions go to the bucket, and how many share an object. What an ensemble holds may wait for its pace;
-//! everything else goes at once. An object of level 0 holds an aligned block of transactions ([`crate::pieces`]).
+//! everything else goes at once. An object of level 0 holds an aligned block of transactions ([`crate::pieces`]), and none
+//! goes on beyond a cut (INV-PAST-3).
+
+use alloc::collections::VecDeque;
 
 use holdfast_types::{Millis, Txid};
 
+use crate::mutant::{self, Mutant};
 use crate::pieces::next_piece;
 
 /// One object on its way.
@@ -25,11 +29,13 @@ pub(super) struct Uploads {
     /// round ends when less than that is left of what it began with: the rest joins the next round, which costs no object
     /// more, and what came meanwhile waits for its pace.
     round: Option<(Txid, u64)>,
+    /// Transactions beyond `uploaded` that objects must end with, oldest first. Each has somebody who waits for it.
+    cuts: VecDeque<Txid>,
 }
 
 impl Uploads {
     pub(super) const fn new(restored: Txid, pace_ms: u64) -> Self {
-        Self { pace_ms, uploaded: restored, running: None, due: None, round: None }
+        Self { pace_ms, uploaded: restored, running: None, due: None, round: None, cuts: VecDeque::new() }
     }
 
     /// The next piece, where one is due. What is new waits for so many `rounds`.
@@ -53,13 +59,21 @@ impl Uploads {
         {
             return None;
         }
-        let (first, last) = next_piece(self.uploaded, captured)?;
+        let cut = self.cuts.front().filter(|_| !mutant::is(Mutant::UploadAcrossCut));
+        let (first, last) = next_piece(self.uploaded, cut.map_or(captured, |cut| captured.min(*cut)))?;
         let piece = Piece { first, last, attempt: 0 };
         self.running = Some(piece);
         let len = last.get() - self.uploaded.get();
         self.round = Some(self.round.map_or((captured, len), |(upto, longest)| (upto, longest.max(len))));
         self.due = None;
         Some(piece)
+    }
+
+    /// The object that holds this transaction is to end with it. None that is on its way goes beyond it.
+    pub(super) fn cut(&mut self, at: Txid) {
+        if at > self.uploaded && self.cuts.back().is_none_or(|last| *last < at) {
+            self.cuts.push_back(at);
+        }
     }
 
     /// When the next upload is due; none while nothing waits for its pace.
@@ -73,6 +87,7 @@ impl Uploads {
         if is_running {
             self.running = None;
             self.uploaded = last;
+            while self.cuts.pop_front_if(|cut| *cut <= last).is_some() {}
         }
         is_running
     }

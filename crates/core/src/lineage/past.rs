@@ -74,6 +74,16 @@ pub enum PastError {
     /// No state of the cell was ever built on it, or it never was.
     #[error("transaction {0} is not part of the cell's history")]
     NotInHistory(Position),
+    /// No file ends with the transaction: it shares one with later ones, or what ended with it is deleted.
+    #[error(
+        "the state after transaction {asked} is not kept by itself; the nearest before it is the one after {nearest}"
+    )]
+    Inexact {
+        /// The transaction.
+        asked: Position,
+        /// The newest state before it that can be had.
+        nearest: Position,
+    },
     /// Objects that lead there are deleted.
     #[error(
         "history from before epoch {before} is not kept any more, or only in part: `--history-retention` says for how long it is"
@@ -129,6 +139,8 @@ impl Opened {
 pub struct Past {
     floor: Epoch,
     target: PastTarget,
+    /// The only position that will do, where there is one.
+    only: Option<Position>,
     found: Option<Position>,
     step: Step,
 }
@@ -164,7 +176,21 @@ impl Past {
     /// Begins. `below` is the first epoch that is not looked at, `floor` what the owner record says.
     #[must_use]
     pub fn start(below: Epoch, floor: Epoch, target: PastTarget) -> (Self, PastEffect) {
-        let mut walk = Self { floor, target, found: None, step: Step::Finished };
+        Self::begin(below, (floor, target), None)
+    }
+
+    /// As [`Past::start`], but only the state after this very transaction will do: [`PastError::Inexact`] otherwise.
+    #[must_use]
+    pub fn start_exactly(below: Epoch, floor: Epoch, position: Position) -> (Self, PastEffect) {
+        Self::begin(below, (floor, PastTarget::Position(position)), Some(position))
+    }
+
+    fn begin(
+        below: Epoch,
+        (floor, target): (Epoch, PastTarget),
+        only: Option<Position>,
+    ) -> (Self, PastEffect) {
+        let mut walk = Self { floor, target, only, found: None, step: Step::Finished };
         let effect = walk.seek(below, 1);
         (walk, effect)
     }
@@ -195,7 +221,7 @@ impl Past {
             }
             (Step::Planning(opened), PastEvent::EpochPlanned(start)) => match (start, opened.base) {
                 (SegmentStart::Base, Some(base)) => self.descend(opened.epoch, base),
-                _ => PastEffect::Finish(self.found.expect("what is planned was found")),
+                _ => self.finish(self.found.expect("what is planned was found")),
             },
             (Step::Timing { opened, .. } | Step::Planning(opened), PastEvent::Missing) => {
                 PastEffect::Fail(PastError::NotKept { before: opened.epoch.next() })
@@ -251,6 +277,7 @@ impl Past {
         }
         if let Some(base) = opened.continued(position) {
             self.target = PastTarget::Position(base);
+            self.only = self.only.map(|_| base);
             return self.descend(epoch, base);
         }
         match opener.base.filter(|_| position.epoch < epoch) {
@@ -325,6 +352,13 @@ impl Past {
     fn found(&mut self, opened: Opened, end: Txid) -> PastEffect {
         self.found = Some(Position { epoch: opened.epoch, txid: end });
         self.plan(opened, end)
+    }
+
+    fn finish(&self, found: Position) -> PastEffect {
+        match self.only.filter(|only| *only != found) {
+            Some(asked) => PastEffect::Fail(PastError::Inexact { asked, nearest: found }),
+            None => PastEffect::Finish(found),
+        }
     }
 
     fn plan(&mut self, opened: Opened, clip: Txid) -> PastEffect {

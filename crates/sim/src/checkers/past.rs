@@ -1,10 +1,11 @@
 //! INV-PAST-1 a state of the past that is found is the one that the writer had there, and the present one continues it;
-//! INV-PAST-2 what was written after a mark is found until another is swept. Looked at around each deletion, by a walk
-//! without any fault.
+//! INV-PAST-2 what was written after a mark is found until another is swept; INV-PAST-3 a state that was cut for a bookmark is
+//! found by itself for as long. Looked at around each deletion, and bookmarks when they are given out, by a walk without any
+//! fault.
 
 use std::collections::BTreeMap;
 
-use holdfast_core::lineage::{FileSpan, Past, PastEffect, PastEvent, PastTarget};
+use holdfast_core::lineage::{FileSpan, Past, PastEffect, PastError, PastEvent, PastTarget};
 use holdfast_types::{Epoch, Position, Txid};
 
 use super::chain::ChainChecker;
@@ -19,13 +20,24 @@ const CLOCK_MARGIN_MS: u64 = 2_000;
 const SAMPLES: usize = 6;
 
 /// What a walk finds, or why it finds nothing.
-type Found = Result<(Position, Vec<OpId>), String>;
+type Found = Result<(Position, Vec<OpId>), Lost>;
+
+/// Why a walk finds nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Lost {
+    /// The core says so.
+    Past(PastError),
+    /// What was planned is not there.
+    Missing(Key),
+}
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct PastChecker {
     /// When each transaction was captured, in true time.
     captured: BTreeMap<Cell, Vec<(u64, Position)>>,
+    /// Those that have a bookmark.
+    bookmarks: BTreeMap<Cell, Vec<(u64, Position)>>,
     before: BTreeMap<(Cell, Position), Found>,
 }
 
@@ -35,10 +47,26 @@ impl PastChecker {
         self.captured.entry(cell).or_default().push((now, at));
     }
 
+    /// A bookmark is given out: the bucket has its state, and it is proved.
+    ///
+    /// # Errors
+    /// INV-PAST-3.
+    pub fn on_bookmark(&mut self, bucket: &Bucket, cell: Cell, at: Position) -> Result<(), Violation> {
+        let captured = self.captured.get(&cell).map_or(&[][..], Vec::as_slice);
+        let Some((time, _)) = captured.iter().rev().find(|(_, captured)| *captured == at) else {
+            return Ok(());
+        };
+        if *time >= kept_since(bucket, cell) {
+            check_bookmark(bucket, cell, at)?;
+        }
+        self.bookmarks.entry(cell).or_default().push((*time, at));
+        Ok(())
+    }
+
     /// The store is about to delete these objects.
     ///
     /// # Errors
-    /// INV-PAST-1.
+    /// INV-PAST-1, INV-PAST-3.
     pub fn before_deletion(
         &mut self,
         bucket: &Bucket,
@@ -62,8 +90,14 @@ impl PastChecker {
                     require(is_continued || present.is_err(), "INV-PAST-1", text)?;
                 }
             }
-            let Some(Body::Retired(mark)) = bucket.peek(&Key::Retired(cell)) else { continue };
-            let since = mark.marked_ms.get().saturating_add(CLOCK_MARGIN_MS);
+            let since = kept_since(bucket, cell);
+            let bookmarks = self.bookmarks.get(&cell).map_or(&[][..], Vec::as_slice);
+            for (_, at) in sample(bookmarks).filter(|(time, _)| *time >= since) {
+                check_bookmark(bucket, cell, *at)?;
+            }
+            if since == 0 {
+                continue;
+            }
             let kept = captured.partition_point(|(time, _)| *time < since);
             for (_, at) in sample(&captured[kept..]) {
                 let found = past(bucket, cell, PastTarget::Position(*at));
@@ -95,10 +129,30 @@ fn sample(of: &[(u64, Position)]) -> impl Iterator<Item = &(u64, Position)> {
     of.iter().rev().step_by(of.len().div_ceil(SAMPLES).max(1))
 }
 
+/// From when on what is written is kept, in true time; 0 where nothing is retired.
+fn kept_since(bucket: &Bucket, cell: Cell) -> u64 {
+    match bucket.peek(&Key::Retired(cell)) {
+        Some(Body::Retired(mark)) => mark.marked_ms.get().saturating_add(CLOCK_MARGIN_MS),
+        _ => 0,
+    }
+}
+
+/// The state of a bookmark is there by itself, unless it is not of the cell's history any more: then it was purged.
+fn check_bookmark(bucket: &Bucket, cell: Cell, at: Position) -> Result<(), Violation> {
+    let (epoch, floor) = owner_of(bucket, cell);
+    let found = go(bucket, cell, Past::start_exactly(epoch.next(), floor, at));
+    let is_lost = matches!(found, Err(Lost::Past(PastError::Inexact { .. } | PastError::NotKept { .. })));
+    let text = format_args!("{cell:?}: the state of the bookmark {at} was looked for: {found:?}");
+    require(!is_lost, "INV-PAST-3", text)
+}
+
 /// What whoever looks for a state of the past finds if it sees all that is there.
 fn past(bucket: &Bucket, cell: Cell, target: PastTarget) -> Found {
     let (epoch, floor) = owner_of(bucket, cell);
-    let (mut walk, mut effect) = Past::start(epoch.next(), floor, target);
+    go(bucket, cell, Past::start(epoch.next(), floor, target))
+}
+
+fn go(bucket: &Bucket, cell: Cell, (mut walk, mut effect): (Past, PastEffect)) -> Found {
     let mut plans: Vec<EpochPlan> = Vec::new();
     loop {
         let event = match effect {
@@ -125,11 +179,10 @@ fn past(bucket: &Bucket, cell: Cell, target: PastTarget) -> Found {
                 None => PastEvent::Missing,
             },
             PastEffect::Finish(position) => {
-                let state =
-                    EpochPlan::apply_all(&plans, bucket).map_err(|key| format!("{key:?} is missing"))?;
+                let state = EpochPlan::apply_all(&plans, bucket).map_err(Lost::Missing)?;
                 return Ok((position, state));
             }
-            PastEffect::Fail(error) => return Err(error.to_string()),
+            PastEffect::Fail(error) => return Err(Lost::Past(error)),
         };
         effect = walk.on(event);
     }
@@ -183,6 +236,19 @@ mod tests {
         assert_eq!(delete(&mut world(25_000), 3).unwrap_err().invariant, "INV-PAST-2");
         delete(&mut world(35_000), 3).unwrap();
         assert_eq!(delete(&mut world(1_000), 1).unwrap_err().invariant, "INV-PAST-2");
+    }
+
+    #[test]
+    fn a_bookmark_within_an_object_is_noticed() {
+        let (mut bucket, _, mut past) = world(0);
+        past.on_bookmark(&bucket, CELL, at(3)).unwrap();
+        // The object that ends with it goes, and one is there that goes beyond it.
+        let gone = vec![Key::File(CELL, Epoch::new(1), Level::Zero, Txid::new(3), Txid::new(3))];
+        bucket.apply(&Operation::Delete(gone), 0, 0);
+        let file = |txid: u64| (Txid::new(txid), vec![OpId(u32::try_from(txid).unwrap())]);
+        let key = Key::File(CELL, Epoch::new(1), Level::Zero, Txid::new(3), Txid::new(4));
+        bucket.apply(&Operation::Put(key, Body::Transactions([file(3), file(4)].to_vec().into())), 0, 0);
+        assert_eq!(past.on_bookmark(&bucket, CELL, at(3)).unwrap_err().invariant, "INV-PAST-3");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A cell in memory: its database (the list of operations applied), what of it is captured, and its outputs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use holdfast_core::compaction::{ChainSize, Compaction, CompactionTriggers};
@@ -54,6 +54,10 @@ pub(crate) struct Residency {
     pub(crate) captured_len: usize,
     /// A commit that left no page behind awaits its capture.
     pub(crate) is_touched: bool,
+    /// How many operations captures must end with, one after the other.
+    cuts: VecDeque<usize>,
+    /// What the gate was told to cut at, until the bucket has it and it is proved.
+    bookmarks: VecDeque<Txid>,
     /// How many operations each transaction of the epoch ends with.
     lens: BTreeMap<Txid, usize>,
     pub(crate) outputs: BTreeMap<OutputId, Output>,
@@ -88,6 +92,8 @@ impl Residency {
             captured: restored,
             captured_len: state.len(),
             is_touched: false,
+            cuts: VecDeque::new(),
+            bookmarks: VecDeque::new(),
             lens: BTreeMap::from([(restored, state.len())]),
             state,
             outputs: BTreeMap::new(),
@@ -102,8 +108,32 @@ impl Residency {
 
     /// The highest transaction that an output may reveal now.
     pub(crate) fn ticket(&self) -> Txid {
-        let is_dirty = self.is_touched || self.state.len() > self.captured_len;
-        if is_dirty { self.captured.next() } else { self.captured }
+        let is_beyond = self.is_touched || self.state.len() > self.cut_len();
+        self.cut_txid(u64::from(is_beyond))
+    }
+
+    fn cut_len(&self) -> usize {
+        self.cuts.back().copied().unwrap_or(self.captured_len)
+    }
+
+    fn cut_txid(&self, more: u64) -> Txid {
+        Txid::new(self.captured.get() + self.cuts.len() as u64 + more)
+    }
+
+    /// Has a transaction end with what is committed, for a bookmark. Answers which.
+    pub(crate) fn cut(&mut self) -> Txid {
+        if self.state.len() > self.cut_len() {
+            self.cuts.push_back(self.state.len());
+        }
+        let at = self.cut_txid(0);
+        self.bookmarks.push_back(at);
+        at
+    }
+
+    /// A bookmark whose state the bucket has and that is proved: it is given out.
+    pub(crate) fn take_bookmark(&mut self) -> Option<Txid> {
+        let proved = self.gate.uploaded().min(self.gate.covered());
+        self.bookmarks.pop_front_if(|at| *at <= proved)
     }
 
     pub(crate) fn new_output(&mut self, output: Output) -> OutputId {
@@ -113,14 +143,16 @@ impl Residency {
         id
     }
 
-    /// Captures everything committed as one transaction; none when there is nothing.
+    /// Captures everything committed, up to the first cut, as one transaction; none when there is nothing.
     pub(crate) fn capture(&mut self) -> Option<Txid> {
-        self.is_touched = false;
-        if self.state.len() == self.captured_len {
+        let cut = self.cuts.pop_front();
+        self.is_touched &= cut.is_some();
+        let len = cut.unwrap_or(self.state.len());
+        if len == self.captured_len {
             return None;
         }
         self.captured = self.captured.next();
-        self.captured_len = self.state.len();
+        self.captured_len = len;
         self.lens.insert(self.captured, self.captured_len);
         Some(self.captured)
     }

@@ -18,6 +18,9 @@ const UPLOAD_PATIENCE_MS: u64 = 2_500;
 const READ_PATIENCE_MS: u64 = 1_500;
 const RETRY_PAUSE_MS: u64 = 100;
 const RETRY_PAUSE_MS_MAX: u64 = 1_000;
+/// One of so many writes is followed by a bookmark.
+const BOOKMARK_EVERY: u32 = 5;
+
 /// How a stay ends by a gate's event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
@@ -89,17 +92,20 @@ impl World {
             self.put_slot(index, cell, slot);
             return Ok(());
         };
+        let takes_bookmark = matches!(request.ask, Ask::Write(op) if op.0 % BOOKMARK_EVERY == 0);
+        let cut = takes_bookmark.then(|| residency.cut());
         let ticket = residency.ticket();
         let output = residency.new_output(Output::Response(request, residency.state.len()));
         let (low, high) = OUTPUT_PATIENCE_MS;
         let deadline = now.plus(self.rng.within(low, high));
-        self.start_timer_at(index, deadline, Timer::OutputDeadline(cell, slot.stay));
-        self.gate_event(
-            index,
-            cell,
-            slot,
-            GateEvent::OutputReady { output, ticket, deadline, in_bucket: false },
-        )
+        let stay = slot.stay;
+        self.start_timer_at(index, deadline, Timer::OutputDeadline(cell, stay));
+        let ready = GateEvent::OutputReady { output, ticket, deadline, in_bucket: false };
+        self.gate_event(index, cell, slot, ready)?;
+        match cut.and_then(|at| Some((at, self.take_slot(index, cell, stay)?))) {
+            Some((at, slot)) => self.gate_event(index, cell, slot, GateEvent::Cut { at }),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn on_output_deadline(
@@ -209,6 +215,9 @@ impl World {
         }
         let uploaded = residency.gate.uploaded();
         let (stay, epoch) = (slot.stay, residency.owner.epoch);
+        while let Some(txid) = residency.take_bookmark() {
+            self.checkers.past.on_bookmark(&self.bucket, cell, Position { epoch, txid })?;
+        }
         self.end_of_gate_event(index, cell, slot, (end, epoch))?;
         for event in proved {
             self.alarm_proved(index, cell, stay, event)?;
@@ -263,7 +272,7 @@ impl World {
         let Some(txid) = residency.capture() else { return Ok(None) };
         let epoch = residency.owner.epoch;
         let at = Position { epoch, txid };
-        self.checkers.chain.on_captured(cell, at, &residency.state)?;
+        self.checkers.chain.on_captured(cell, at, &residency.state[..residency.captured_len])?;
         self.checkers.past.on_captured(cell, at, self.now);
         let offset = self.append(index, (cell, stay), (epoch, txid), residency.ops_of(txid))?;
         Ok(Some((txid, offset)))

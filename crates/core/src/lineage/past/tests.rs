@@ -37,8 +37,12 @@ type Walked = (Result<Position, PastError>, Vec<(u64, u64, u64)>, usize);
 
 /// What a walk does with a history of which nothing is missing but the files named.
 fn walk(history: History<'_>, target: PastTarget, missing: &[(u64, u64)]) -> Walked {
+    go(history, Past::start(epoch(7), Epoch::ZERO, target), missing)
+}
+
+fn go(history: History<'_>, begun: (Past, PastEffect), missing: &[(u64, u64)]) -> Walked {
     let of = |epoch: Epoch| history.iter().find(|(number, ..)| *number == epoch.get());
-    let (mut past, mut effect) = Past::start(epoch(7), Epoch::ZERO, target);
+    let (mut past, mut effect) = begun;
     let (mut planned, mut times, mut listed) = (Vec::new(), 0, epoch(0));
     loop {
         let event = match effect {
@@ -220,4 +224,23 @@ fn nothing_below_the_floor_is_looked_at() {
     assert_eq!(effect, PastEffect::ReadOpeners(vec![epoch(2)]));
     let effect = past.on(PastEvent::OpenersRead(vec![(epoch(2), None)]));
     assert_eq!(effect, PastEffect::Fail(PastError::Empty));
+}
+
+#[test]
+fn an_exact_position_is_found_or_the_nearest_named() {
+    let of = |history, number, txid, missing: &[(u64, u64)]| {
+        go(history, Past::start_exactly(epoch(7), Epoch::ZERO, position(number, txid)), missing).0
+    };
+    let exactly = |number, txid, missing: &[(u64, u64)]| of(HISTORY, number, txid, missing);
+    assert_eq!(exactly(5, 5, &[]), Ok(position(5, 5)));
+    assert_eq!(exactly(2, 4, &[]), Ok(position(2, 4)));
+    assert_eq!(exactly(1, 2, &[]), Ok(position(1, 2)));
+    let inexact = |asked, nearest| Err(PastError::Inexact { asked, nearest });
+    assert_eq!(exactly(5, 7, &[]), inexact(position(5, 7), position(5, 5)));
+    let merged: History<'_> = &[(1, None, &[(2, 200)]), (2, Some((1, 2)), &[(4, 400)])];
+    assert_eq!(of(merged, 2, 3, &[]), inexact(position(2, 3), position(1, 2)));
+    // What is named can be had.
+    assert_eq!(exactly(5, 7, &[(5, 5)]), Err(PastError::NotKept { before: epoch(6) }));
+    assert_eq!(exactly(2, 5, &[]), Err(PastError::NotInHistory(position(2, 5))));
+    assert_eq!(exactly(5, 9, &[]), Err(PastError::NotInHistory(position(5, 9))));
 }
