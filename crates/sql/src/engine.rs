@@ -19,6 +19,7 @@ mod shared;
 mod spool;
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use rusqlite::{Connection, InterruptHandle};
 pub use capture::{CaptureError, Captured, CapturedBody};
 pub use close::{CloseError, ClosedDatabase};
 pub(crate) use object::Writes;
-pub use object::{ExecLimits, ExecRows, KV_LIST_LEN_MAX, KvRange, SqlValue};
+pub use object::{ExecLimits, ExecRows, KV_LIST_LEN_MAX, KvRange, RestoreFate, RestoreWish, SqlValue};
 pub use open::OpenError;
 pub use policy::RESERVED_PREFIX;
 pub use replace::ReplaceError;
@@ -57,6 +58,8 @@ pub struct Engine {
     page_size: u32,
     /// Frames of the WAL that captures cover.
     captured_frames: u32,
+    /// Frames beyond these that captures must end with, one after the other. Each was asked for by an operation that waits.
+    cuts: VecDeque<u32>,
     /// Size of the database in pages at `position`.
     commit_pages: u32,
     /// The WAL, open for reading since the first capture after it was emptied.
@@ -66,6 +69,8 @@ pub struct Engine {
     /// SQLite rolled back the transaction of a Durable Object's turn by itself.
     is_object_lost: Cell<bool>,
     alarm: object::AlarmContext,
+    /// Whether a restore may be wished for.
+    may_have_wish: bool,
 }
 
 /// A checkpoint or closing failed. Disposition: retry a checkpoint, as the WAL still holds everything (a full disk may have
@@ -102,10 +107,35 @@ impl Engine {
         self.shared.wal_frames() > self.captured_frames || self.shared.is_commit_uncounted()
     }
 
-    /// The transaction that an output of now must wait for: the position, or the next when something is uncaptured.
+    /// The transaction that an output of now must wait for: the last of those that what is committed becomes. That is one
+    /// more than the position when something is uncaptured, and another for each cut that divides it.
     #[must_use]
     pub fn ticket(&self) -> Txid {
-        if self.is_dirty() { self.position.next() } else { self.position }
+        self.settle();
+        let is_beyond = self.shared.wal_frames() > self.cut_frames() || self.shared.is_commit_uncounted();
+        self.cut_txid(u64::from(is_beyond))
+    }
+
+    /// Has the transaction end here that holds what is committed, whatever is committed before its capture. Answers which
+    /// one that is.
+    pub fn cut(&mut self) -> Txid {
+        self.settle();
+        let frames = self.shared.wal_frames();
+        if frames > self.cut_frames() {
+            self.cuts.push_back(frames);
+        }
+        self.cut_txid(0)
+    }
+
+    /// Frames up to the last cut, or those that captures cover.
+    fn cut_frames(&self) -> u32 {
+        self.cuts.back().copied().unwrap_or(self.captured_frames)
+    }
+
+    /// The transaction that ends with the last cut, or so many later.
+    fn cut_txid(&self, more: u64) -> Txid {
+        let cuts = u64::try_from(self.cuts.len()).expect("a count fits 64 bits");
+        Txid::new(self.position.get() + cuts + more)
     }
 
     /// Whether an explicit transaction is open.

@@ -13,7 +13,8 @@ mod paged;
 pub use api::{AlarmRun, Outcome, SqlCall, SqlReply, SqlRuntime, SqlRuntimeOptions, version};
 pub use engine::{
     CaptureError, Captured, CapturedBody, CloseError, ClosedDatabase, Engine, EngineError, ExecLimits,
-    ExecRows, KV_LIST_LEN_MAX, KvRange, OpenError, RESERVED_PREFIX, ReplaceError, SqlValue,
+    ExecRows, KV_LIST_LEN_MAX, KvRange, OpenError, RESERVED_PREFIX, ReplaceError, RestoreFate, RestoreWish,
+    SqlValue,
 };
 pub use error::SqlFailure;
 pub use ffi::{ConnectionMemory, give_memory_back};

@@ -11,7 +11,7 @@ impl Actor {
     pub(in super::super) fn replace(&mut self, Replacement { file, done, .. }: Replacement) {
         let cell = self.resident.cell.clone();
         let before = self.resident.end_at(self.restored);
-        let replaced = self.engine.borrow_mut().replace(&file);
+        let replaced = self.engine.borrow_mut().replace(&file, None);
         if let Err(error) = replaced {
             tracing::warn!(%cell, %error, "a state of the past could not take the place of the present one");
             let reason =

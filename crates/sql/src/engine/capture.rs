@@ -1,5 +1,5 @@
-//! From committed WAL frames to one LTX transaction. All commits since the last capture become one; frames beyond the
-//! last commit (an open transaction that spilled) are never read. A failed capture leaves the position where it was, so
+//! From committed WAL frames to one LTX transaction. All commits since the last capture become one, up to the first cut;
+//! frames beyond the last commit (an open transaction that spilled) are never read. A failed capture leaves the position where it was, so
 //! that it may be tried again.
 
 use std::fs::File;
@@ -61,14 +61,15 @@ pub enum CaptureError {
 }
 
 impl Engine {
-    /// Turns all that was committed since the last capture into one LTX transaction. `now` is a wall clock time, for
-    /// the file's timestamp. Answers none when nothing was. Allowed while a transaction is open.
+    /// Turns all that was committed since the last capture, or what of it is before the first cut, into one LTX transaction.
+    /// `now` is a wall clock time, for the file's timestamp. Answers none when nothing was. Allowed while a transaction is open.
     ///
     /// # Errors
     /// [`CaptureError`].
     pub fn capture(&mut self, now: Millis) -> Result<Option<Captured>, CaptureError> {
         self.settle();
-        let (from, to) = (self.captured_frames + 1, self.shared.wal_frames());
+        let cut = self.cuts.front().copied();
+        let (from, to) = (self.captured_frames + 1, cut.unwrap_or_else(|| self.shared.wal_frames()));
         if to < from {
             return Ok(None);
         }
@@ -89,6 +90,7 @@ impl Engine {
         };
         self.position = txid;
         self.captured_frames = to;
+        self.cuts.pop_front();
         self.commit_pages = commit;
         Ok(Some(Captured { txid, pages: encoded.pages, commit_pages: commit, len: encoded.len, body }))
     }

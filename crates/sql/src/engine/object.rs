@@ -7,10 +7,13 @@ mod delete_all;
 mod exec;
 mod kv;
 mod transaction;
+mod wish;
 
 pub(super) use alarm::{AlarmContext, carry_alarm_over};
 pub use exec::{ExecLimits, ExecRows, SqlValue};
 pub use kv::{KV_LIST_LEN_MAX, KvRange};
+pub(super) use wish::carry_restores_over;
+pub use wish::{RestoreFate, RestoreWish};
 
 use super::Engine;
 use crate::error::{SqlFailure, code_name};

@@ -2,6 +2,7 @@
 //! unknown, and the owner restores instead.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -144,11 +145,13 @@ impl Engine {
             position,
             page_size: 0,
             captured_frames: 0,
+            cuts: VecDeque::new(),
             commit_pages: 0,
             wal: None,
             fault: None,
             is_object_lost: Cell::new(false),
             alarm: super::object::AlarmContext::default(),
+            may_have_wish: true,
         };
         engine.read_sizes().map_err(failed)?;
         engine.shared.set_fresh(position == Txid::ZERO);

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use holdfast_types::Position;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
@@ -23,9 +24,9 @@ pub enum ReplaceError {
         /// Of the other, in bytes.
         theirs: u32,
     },
-    /// The present alarm cannot be read. Disposition: by its cause.
+    /// The present database cannot be read. Disposition: by its cause.
     #[error(transparent)]
-    Alarm(SqlFailure),
+    Present(SqlFailure),
     /// SQLite failed: the disk or the bound of the database's size is full, the other file is damaged. Disposition: by its
     /// cause.
     #[error(transparent)]
@@ -35,11 +36,12 @@ pub enum ReplaceError {
 impl Engine {
     /// Puts what is in another database file in the place of all that is here, and commits it. The file is changed on the way,
     /// and of no use afterwards. An alarm that was armed there is installed anew, because the number of an installation is
-    /// never used twice.
+    /// never used twice. A wish for a restore ends with it: `fulfilled` is the number of the one that this is, and where
+    /// the database stands now.
     ///
     /// # Errors
     /// [`ReplaceError`]; nothing has changed here.
-    pub fn replace(&mut self, other: &Path) -> Result<(), ReplaceError> {
+    pub fn replace(&mut self, other: &Path, fulfilled: Option<(u32, Position)>) -> Result<(), ReplaceError> {
         if self.in_transaction() {
             return Err(ReplaceError::InTransaction);
         }
@@ -52,8 +54,10 @@ impl Engine {
         if theirs != self.page_size {
             return Err(ReplaceError::PageSize { ours: self.page_size, theirs });
         }
-        let present = self.alarm_state().map_err(ReplaceError::Alarm)?;
+        let present = self.alarm_state().map_err(ReplaceError::Present)?;
         object::carry_alarm_over(&other, present, self.alarm.epoch())?;
+        let restores = self.restores().map_err(ReplaceError::Present)?;
+        object::carry_restores_over(&other, restores, fulfilled)?;
         let copied = Backup::new(&other, &mut self.connection)?.step(-1);
         match copied {
             Ok(StepResult::Done) => {}

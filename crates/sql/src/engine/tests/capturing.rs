@@ -312,3 +312,40 @@ fn a_random_workload_is_mirrored() {
         })
         .unwrap();
 }
+
+#[test]
+fn a_cut_divides_what_is_committed_into_two_transactions() {
+    let mut cell = cell();
+    let mut mirror = Mirror::new(cell.dir.path());
+    cell.run("CREATE TABLE t(n)").unwrap();
+    mirror.follow(&mut cell.engine);
+    // Nothing is uncaptured: it ends here anyway.
+    assert_eq!((cell.engine.cut(), cell.engine.ticket()), (Txid::new(1), Txid::new(1)));
+    cell.run("INSERT INTO t VALUES(1)").unwrap();
+    assert_eq!((cell.engine.cut(), cell.engine.cut()), (Txid::new(2), Txid::new(2)));
+    cell.run("INSERT INTO t VALUES(2)").unwrap();
+    assert_eq!((cell.engine.ticket(), cell.engine.cut()), (Txid::new(3), Txid::new(3)));
+    cell.run("INSERT INTO t VALUES(3)").unwrap();
+    assert_eq!(cell.engine.ticket(), Txid::new(4));
+    assert!(!cell.engine.checkpoint().unwrap(), "what is cut holds the log where it is");
+    let mut newest = Vec::new();
+    while let Some(captured) = cell.engine.capture(Millis::new(1)).unwrap() {
+        mirror.apply(&captured);
+        let copy = cell.dir.path().join(format!("at-{}", captured.txid));
+        std::fs::copy(cell.dir.path().join("mirror.db"), &copy).unwrap();
+        let connection = rusqlite::Connection::open(&copy).unwrap();
+        newest.push(connection.query_row("SELECT max(n) FROM t", [], |row| row.get::<_, u32>(0)).unwrap());
+    }
+    assert_eq!((newest, cell.engine.ticket()), ([1, 2, 3].to_vec(), Txid::new(4)));
+    assert_mirrored(cell, mirror);
+}
+
+#[test]
+fn a_cut_within_a_transaction_is_of_what_is_committed() {
+    let mut cell = cell();
+    cell.run("CREATE TABLE t(n)").unwrap();
+    cell.run("BEGIN; INSERT INTO t VALUES(1)").unwrap();
+    assert_eq!((cell.engine.cut(), cell.engine.ticket()), (Txid::new(1), Txid::new(1)));
+    cell.run("COMMIT").unwrap();
+    assert_eq!(cell.engine.ticket(), Txid::new(2));
+}
