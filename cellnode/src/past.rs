@@ -1,6 +1,11 @@
-//! A state of a cell's past in the place of the present one (`holdfast cell restore`). It is read while the cell goes on; then
-//! the cell falls asleep, which covers everything, and is woken with the past before anything else may happen to it. There it
-//! is one transaction: what was before stays in the history, at the position that the new epoch continues.
+//! A state of a cell's past in the place of the present one. For an operator (`holdfast cell restore`) it is read while the cell
+//! goes on; then the cell falls asleep, which covers everything, and is woken with the past before anything else may happen to
+//! it. There it is one transaction: what was before stays in the history, at the position that the new epoch continues. What
+//! an object wishes for by itself takes place before its next session: `cells/actor/wish.rs`, with what is in `wish` here.
+
+mod bookmark;
+mod lookup;
+mod wish;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,19 +19,17 @@ use tempfile::TempPath;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::backoff::Backoff;
+use self::lookup::{Wanted, look_up};
 use crate::cells::{Cells, Resident};
 use crate::node::Node;
 use crate::release::{cover, fall_asleep};
-use crate::restore::{RestoreError, RestoreJob, apply_chain, find_past};
-use crate::retire::HistoryHold;
+use crate::restore::RestoreError;
+
+pub(crate) use self::bookmark::{answer_bookmark, answer_find, answer_time};
+pub(crate) use self::wish::fetch_wished;
 
 /// Longest time for a cell to be opened.
 const OPEN_PATIENCE: Duration = Duration::from_secs(60);
-/// Tries to read a state whose objects go away meanwhile, or that the store fails to give.
-const ATTEMPTS: u32 = 4;
-/// Between them: 250 ms doubling to a second.
-const PAUSES: Backoff = Backoff::new(250, 2);
 
 /// A database that is to take the place of a cell's.
 #[derive(Debug)]
@@ -169,41 +172,20 @@ async fn read(
 ) -> Result<(TempPath, Position), CallError> {
     let cell = &resident.cell;
     cover(node, resident).await?;
-    let _permit = node.restores.acquire().await.expect("the semaphore is never closed");
-    let _hold = HistoryHold::of(resident);
-    let local = |error: std::io::Error| CallError::Unavailable {
+    let file = new_file(node).map_err(|error| CallError::Unavailable {
         reason: format!("a file for the past of cell `{cell}` cannot be made: {error}"),
-    };
-    let file = tempfile::Builder::new().prefix("past-").tempfile_in(node.data_dir.spool()).map_err(local)?;
-    let file = file.into_temp_path();
-    let job = RestoreJob {
-        cell: cell.clone(),
-        below: resident.epoch.next(),
-        floor: resident.owner.floor,
-        database: file.to_path_buf(),
-        local: None,
-    };
-    for attempt in 1.. {
-        match read_once(node, &job, target).await {
-            Ok(found) => return Ok((file, found)),
-            Err(error) if error.is_transient() && attempt < ATTEMPTS => {
-                tracing::debug!(%cell, attempt, %error, "a state of the past could not be read; it is tried again");
-                PAUSES.pause(attempt - 1).await;
-            }
-            Err(error @ RestoreError::Past { .. }) => {
-                return Err(refused(http::StatusCode::CONFLICT, error.to_string()));
-            }
-            Err(error) => return Err(CallError::Unavailable { reason: error.to_string() }),
-        }
+    })?;
+    match look_up(node, resident, Wanted::AtOrBefore(target), Some(&file)).await {
+        Ok(found) => Ok((file, found)),
+        Err(error @ RestoreError::Past { .. }) => Err(refused(http::StatusCode::CONFLICT, error.to_string())),
+        Err(error) => Err(CallError::Unavailable { reason: error.to_string() }),
     }
-    unreachable!("the loop ends by itself")
 }
 
-async fn read_once(node: &Arc<Node>, job: &RestoreJob, target: PastTarget) -> Result<Position, RestoreError> {
-    let bucket = &node.buckets.bulk;
-    let planned = find_past(bucket, &job.cell, (job.below, job.floor), target).await?;
-    apply_chain(bucket, job, &planned).await?;
-    Ok(planned.end.expect("a state of the past has a position"))
+/// A file for a database that is to take the place of another.
+fn new_file(node: &Node) -> std::io::Result<TempPath> {
+    let file = tempfile::Builder::new().prefix("past-").tempfile_in(node.data_dir.spool())?;
+    Ok(file.into_temp_path())
 }
 
 #[cfg(test)]

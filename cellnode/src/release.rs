@@ -51,11 +51,24 @@ pub(crate) enum Ending {
 pub(crate) async fn cover(node: &Node, resident: &Arc<Resident>) -> Result<(), CallError> {
     match tokio::time::timeout(node.config.proof_timeout, resident.covered()).await {
         Ok(true) => Ok(()),
-        Ok(false) | Err(_) => {
-            let reason = format!("the bucket did not take the writes of cell `{}` in time", resident.cell);
-            Err(CallError::Unavailable { reason })
-        }
+        Ok(false) | Err(_) => Err(not_covered(resident)),
     }
+}
+
+/// Resolves once the bucket holds everything up to a transaction at which the gate was told to cut.
+///
+/// # Errors
+/// As [`cover`].
+pub(crate) async fn in_bucket(node: &Node, resident: &Arc<Resident>, upto: Txid) -> Result<(), CallError> {
+    match tokio::time::timeout(node.config.proof_timeout, resident.uploaded(upto)).await {
+        Ok(true) => Ok(()),
+        Ok(false) | Err(_) => Err(not_covered(resident)),
+    }
+}
+
+fn not_covered(resident: &Resident) -> CallError {
+    let reason = format!("the bucket did not take the writes of cell `{}` in time", resident.cell);
+    CallError::Unavailable { reason }
 }
 
 /// Gives one resident cell up.

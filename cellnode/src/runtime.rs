@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 pub(crate) use body::{Backlog, IncomingBody, OutgoingBody, OutgoingReader, Piece};
 pub(crate) use js::{Applications, SocketRoom};
 pub(crate) use operation::{
-    BucketRequest, CacheRequest, ConnectRequest, DatabaseRequest, ObjectRequest, OpAnswer, Operation,
+    BucketRequest, CacheRequest, ConnectRequest, DatabaseRequest, HistoryAnswer, ObjectRequest, OpAnswer, Operation,
     ServerAnswer, ServerRequest,
 };
 pub(crate) use socket::read_socket;
@@ -229,6 +229,11 @@ pub(crate) trait CellRuntime {
 
     /// What is deployed has changed.
     fn deployed(&mut self, _turn: &mut Turn) {}
+
+    /// Whether an instance of the handler is in memory. Before the next one is made, the database may become another.
+    fn has_session(&self) -> bool {
+        true
+    }
 
     /// Ends everything that is open, before the cell is closed. There is no turn afterwards.
     fn stop(&mut self);

@@ -2,10 +2,12 @@
 //! authority no turn begins.
 
 mod alarm;
+mod history;
 mod leave;
 mod open;
 mod replace;
 mod turn;
+mod wish;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -27,6 +29,7 @@ pub(crate) use self::leave::Closed;
 use self::leave::Leaving;
 use self::open::{OpenEvents, Operations};
 pub(crate) use self::turn::cancel_at;
+use self::wish::Restoring;
 use super::{Event, Resident};
 use crate::clock;
 use crate::node::Node;
@@ -99,6 +102,8 @@ pub(super) struct Actor {
     /// The last ticket is taken: nothing is committed any more.
     is_settled: bool,
     alarm: Option<Box<CellAlarm>>,
+    /// The restore that the object wished for, while it is under way.
+    restoring: Option<Restoring>,
     /// Where the database stood when it was opened.
     restored: Txid,
     wal_bytes: u64,
@@ -151,6 +156,7 @@ impl Actor {
             leaving: Leaving::No,
             is_settled: false,
             alarm: None,
+            restoring: None,
             restored: position,
             wal_bytes: 0,
             last_event,
@@ -205,6 +211,7 @@ impl Actor {
             None => {}
         }
         self.settle_runs();
+        self.look_for_wish();
         !self.queue.is_empty()
     }
 
@@ -226,7 +233,7 @@ impl Actor {
         if let Err(error) = self.may_begin() {
             return event.refuse(error);
         }
-        if self.must_hold_for_checkpoint() {
+        if self.must_restore_first() || self.must_hold_for_checkpoint() {
             return self.block(event);
         }
         if !event.start() {
@@ -288,7 +295,8 @@ impl Actor {
         if self.blocked.len() < BLOCKED_MAX {
             self.blocked.push_back(event);
         } else {
-            let reason = format!("{BLOCKED_MAX} requests wait for an open transaction of this cell");
+            let what = if self.restoring.is_some() { "the restore" } else { "an open transaction" };
+            let reason = format!("{BLOCKED_MAX} requests wait for {what} of this cell");
             event.refuse(CallError::Overloaded { reason, retry_after_ms: 1_000 });
         }
     }
@@ -370,6 +378,7 @@ impl Actor {
         self.note_wal();
         self.run_blocked();
         self.settle_runs();
+        self.look_for_wish();
     }
 
     /// Keeps what came for a socket until its turn. What comes for one socket stays in order.
@@ -402,8 +411,8 @@ impl Actor {
             self.endings.clear();
             return None;
         }
-        if self.must_hold_for_checkpoint() {
-            // Its capture comes.
+        if self.must_restore_first() || self.must_hold_for_checkpoint() {
+            // Its end, or its capture, comes.
             return None;
         }
         // That a client has gone is told whatever the load: nothing more comes from it, and it makes room.
@@ -444,6 +453,7 @@ impl Actor {
         if self.may_turn() {
             self.wake_alarm(now);
         }
+        self.look_for_wish();
         self.run_blocked();
         self.leave_if_late(now);
         if self.idle_check.is_some_and(|check| check <= now) {

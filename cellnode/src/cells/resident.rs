@@ -102,6 +102,7 @@ pub(crate) struct Resident {
     sockets: AtomicUsize,
     messages: AtomicUsize,
     in_transaction: AtomicBool,
+    restoring: AtomicBool,
     failed: AtomicBool,
     position: AtomicU64,
     last_event_ms: AtomicU64,
@@ -154,6 +155,7 @@ impl Resident {
             sockets: AtomicUsize::new(0),
             messages: AtomicUsize::new(0),
             in_transaction: AtomicBool::new(false),
+            restoring: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             position: AtomicU64::new(restored.get()),
             last_event_ms: AtomicU64::new(made.get()),
@@ -247,14 +249,19 @@ impl Resident {
         self.messages.store(messages, Ordering::Relaxed);
     }
 
-    /// Whether an event is under way between turns.
+    /// Whether an event is under way between turns, or a restore that events wait for.
     pub(crate) fn has_running_events(&self) -> bool {
-        self.open.load(Ordering::Relaxed) > 0
+        self.open.load(Ordering::Relaxed) > 0 || self.restoring.load(Ordering::Relaxed)
     }
 
-    /// Whether an event is under way between turns, or a socket or a connection is open.
+    /// The same, or a socket or a connection is open.
     pub(crate) fn has_open_events(&self) -> bool {
-        self.open.load(Ordering::Relaxed) > 0 || self.sockets.load(Ordering::Relaxed) > 0
+        self.has_running_events() || self.sockets.load(Ordering::Relaxed) > 0
+    }
+
+    /// A restore that the object wished for is under way, or is not any more.
+    pub(super) fn note_restoring(&self, is_restoring: bool) {
+        self.restoring.store(is_restoring, Ordering::Relaxed);
     }
 
     /// A caller's transaction is open between its requests, or is not any more.
@@ -346,9 +353,15 @@ impl Resident {
     /// Resolves once the bucket holds everything that was acknowledged before. False when the cell was given up before
     /// that: then its state has to be found out anew.
     pub(crate) async fn covered(self: &Arc<Self>) -> bool {
-        let (mut uploaded, mut settled) = (self.uploaded.subscribe(), self.settled());
         self.on(GateEvent::Cover);
         let wanted = self.gate.lock().unwrap_or_else(PoisonError::into_inner).machine.captured();
+        self.uploaded(wanted).await
+    }
+
+    /// Resolves once the bucket holds everything up to a transaction, which the gate was asked for. False as
+    /// [`Resident::covered`].
+    pub(crate) async fn uploaded(&self, wanted: Txid) -> bool {
+        let (mut uploaded, mut settled) = (self.uploaded.subscribe(), self.settled());
         tokio::select! {
             biased;
             uploaded = uploaded.wait_for(|uploaded| *uploaded >= wanted) => uploaded.is_ok(),

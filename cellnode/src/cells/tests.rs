@@ -1,6 +1,7 @@
 //! A cell with a scripted runtime, over a bucket whose uploads can be held: what leaves, when, and in which order.
 
 mod alarms;
+mod bookmarks;
 mod js;
 mod paged;
 mod past;

@@ -14,6 +14,7 @@ use holdfast_js::{SocketEvent, SocketId};
 use holdfast_rpc::deliver;
 use holdfast_telemetry::metrics;
 use holdfast_types::{CellName, Millis, Txid};
+use tempfile::TempPath;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -56,6 +57,8 @@ pub(crate) enum Job {
     Socket(Arc<Resident>, SocketId, SocketEvent),
     /// What is deployed has changed.
     Deployed(Arc<Resident>),
+    /// The state that the object wished for was read, or why it will not be had.
+    Wished(Arc<Resident>, Result<TempPath, String>),
     /// Capture what is committed.
     Capture(Arc<Resident>),
     /// Take no more events, and say when everything committed is covered.
@@ -251,6 +254,7 @@ impl Worker {
                     if let Some(replacement) = replacement {
                         actor.replace(replacement);
                     }
+                    actor.look_for_wish();
                     self.actors.insert(key(&resident), actor);
                 });
                 // Its alarm may be due before anything else happens to it.
@@ -273,6 +277,12 @@ impl Worker {
                 drop(self.enqueue(&resident, Input::Socket(socket, event)));
             }
             Job::Deployed(resident) => drop(self.enqueue(&resident, Input::Deployed)),
+            Job::Wished(resident, fetched) => {
+                if let Some(actor) = self.actors.get_mut(&key(&resident)) {
+                    actor.restore(fetched);
+                    self.set_timer(&resident);
+                }
+            }
             Job::Capture(resident) => self.captures.add(resident),
             Job::Quiesce { resident, done } => {
                 self.capture();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdfast_bucket::{Bucket, ByteRange};
 use holdfast_core::compaction::ChainSize;
-use holdfast_core::lineage::{FileSpan, Past, PastEffect, PastEvent, PastTarget};
+use holdfast_core::lineage::{FileSpan, Past, PastEffect, PastEvent};
 use holdfast_core::retire::LastMark;
 use holdfast_ltx::{HEADER_LEN, Header, PlannedFile};
 use holdfast_records::Level;
@@ -14,17 +14,15 @@ use super::chain::{plan_segment, read_openers};
 use super::listing::{EpochListing, list_level};
 use super::{DamageError, PlannedChain, RestoreError, key_of};
 
-/// Finds the files that restore a state of the past, of epochs below one, and not below a floor.
+/// Finds the files that restore the state of the past which the walk looks for.
 ///
 /// # Errors
 /// [`RestoreError`]; that there is no such state, or not any more, is [`RestoreError::Past`].
 pub async fn find_past(
     bucket: &Arc<dyn Bucket>,
     cell: &CellName,
-    (below, floor): (Epoch, Epoch),
-    target: PastTarget,
+    (mut past, mut effect): (Past, PastEffect),
 ) -> Result<PlannedChain, RestoreError> {
-    let (mut past, mut effect) = Past::start(below, floor, target);
     let mut newest_first: Vec<(Epoch, PlannedFile)> = Vec::new();
     let mut listed = (Epoch::ZERO, Vec::new());
     loop {

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_js::{JsError, OutgoingConnection, Redirect};
+use futures::future::BoxFuture;
+use holdfast_js::{HistoryAsk, JsError, OutgoingConnection, Redirect};
 use holdfast_outbound::{BucketReply, Connected, FetchFrom, Fetched, ObjectTarget, Outbound, read_whole};
 use holdfast_rpc::limits::WHOLE_BODY_LEN_MAX;
 use holdfast_rpc::{Body, ObjectCall};
@@ -37,8 +38,21 @@ pub(crate) enum Operation {
     AskCache(Box<CacheRequest>),
     /// A TCP connection.
     Connect(Box<ConnectRequest>),
+    /// A question about the cell's own history, for the actor to take up.
+    AskHistory(HistoryAsk),
+    /// One that the actor has taken up.
+    Answer(HistoryAnswer),
     /// Nothing: it failed before it could begin, and its runtime is to be told like of any other.
     Failed(Box<JsError>),
+}
+
+/// The answer to a question about the cell's history, as it is found.
+pub(crate) struct HistoryAnswer(pub(crate) BoxFuture<'static, Result<Bytes, JsError>>);
+
+impl std::fmt::Debug for HistoryAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HistoryAnswer")
+    }
 }
 
 /// A request to a server, or for a static file.
@@ -152,7 +166,7 @@ impl Operation {
     pub(crate) fn len(&self) -> usize {
         let of = |body: &Body| usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         match self {
-            Self::Read(_) | Self::Connect(_) | Self::Failed(_) => 0,
+            Self::Read(_) | Self::Connect(_) | Self::AskHistory(_) | Self::Answer(_) | Self::Failed(_) => 0,
             Self::Write(piece) => piece.len(),
             Self::Fetch(request) => of(request.request.body()),
             Self::CallObject(request) => {
@@ -196,6 +210,8 @@ impl Operation {
             Self::AskBucket(request) => ask_bucket(*request).await,
             Self::AskCache(request) => ask_cache(*request).await,
             Self::Connect(request) => connect(*request).await,
+            Self::Answer(HistoryAnswer(answer)) => answer.await.map(OpAnswer::Returned),
+            Self::AskHistory(_) => unreachable!("the actor takes it up before it is let go"),
             Self::Write(_) | Self::Failed(_) => unreachable!("neither is waited for"),
         };
         result.unwrap_or_else(|error| OpAnswer::Failed(Box::new(error)))

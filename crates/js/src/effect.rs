@@ -142,6 +142,23 @@ pub struct CallOrder {
     pub floor: u64,
 }
 
+/// What an object asks of the history of its storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HistoryAsk {
+    /// That everything written before is durable. Answered with nothing.
+    Sync,
+    /// A bookmark of the state that the turn ends with. Answered with its text.
+    Bookmark {
+        /// The number of a restore that was wished for in the same turn: the bookmark is then of the state that it will take
+        /// the place of. 0: none.
+        restore: u32,
+    },
+    /// The bookmark of the newest state that is not after a time, in milliseconds since 1970. Answered with its text.
+    At(Millis),
+    /// Whether this bookmark's state can be had. Answered with its position: the two numbers, in 16 hex digits each.
+    Find(String),
+}
+
 /// Something that an isolate waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
@@ -185,6 +202,8 @@ pub enum Op {
     },
     /// A TCP connection. Answered with [`OpAnswer::Object`] once it stands.
     Connect(OutgoingConnection),
+    /// About the history of the object's storage. Answered with [`OpAnswer::Returned`].
+    AskHistory(HistoryAsk),
     /// The next chunk of a body. Answered with [`OpAnswer::Chunk`].
     ReadBody {
         /// Which.

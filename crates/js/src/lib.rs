@@ -23,10 +23,11 @@ mod wpt;
 
 pub use application::{Application, ApplicationError, AssetAnswer, AssetServer, Binding, SourceKind};
 pub use effect::{
-    BrokenCause, CallOrder, ConnectTo, Effect, Ending, EventCall, EventId, IncomingBody, IncomingBodyId,
-    IncomingRequest, IncomingResponse, JsError, LogLevel, Now, Op, OpAnswer, OpId, OutgoingBody,
-    OutgoingBodyId, OutgoingCall, OutgoingConnection, OutgoingRequest, OutgoingResponse, Redirect, RunEnd,
-    Security, SocketAction, SocketEnd, SocketEvent, SocketId, SocketMessage, StartError, Turn, TurnEnd,
+    BrokenCause, CallOrder, ConnectTo, Effect, Ending, EventCall, EventId, HistoryAsk, IncomingBody,
+    IncomingBodyId, IncomingRequest, IncomingResponse, JsError, LogLevel, Now, Op, OpAnswer, OpId,
+    OutgoingBody, OutgoingBodyId, OutgoingCall, OutgoingConnection, OutgoingRequest, OutgoingResponse,
+    Redirect, RunEnd, Security, SocketAction, SocketEnd, SocketEvent, SocketId, SocketMessage, StartError,
+    Turn, TurnEnd,
 };
 pub use isolate::{CRON_CLASS, CRON_OBJECT, Isolate, IsolateKind, Limits, Object, id_from_name, is_id_of};
 pub use node::names as node_modules;

@@ -72,6 +72,7 @@ static ON_DEMAND: &[&Part] = &[
     &storage::PART,
     &storage::SQL_PART,
     &storage::alarm::PART,
+    &storage::history::PART,
     &web::crypto::KEY_PAIRS_PART,
     &web::http::BODY,
     &web::fetch::OUTGOING,

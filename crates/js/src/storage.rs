@@ -1,5 +1,5 @@
 //! `ctx.storage` of a Durable Object over its database: keys and values, SQL, transactions. Promises of this API are settled
-//! at once: the work is synchronous, and what waits for durability are the outputs of the turn. Writes without an `await`
+//! at once, but for those of [`history`]: the work is synchronous, and what waits for durability are the outputs of the turn. Writes without an `await`
 //! between them are one transaction, which the end of the turn commits.
 //!
 //! Cursors are buffers outside of JavaScript's heap ([`state::RESULT_BYTES_MAX`] in all): a query runs to its end at once,
@@ -17,6 +17,7 @@ use crate::plain;
 use crate::prelude::Part;
 
 pub(crate) mod alarm;
+pub(crate) mod history;
 mod range;
 mod sql;
 mod state;

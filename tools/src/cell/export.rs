@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail, ensure};
 use holdfast_bucket::{Bucket, BucketArgs, Buckets};
 use holdfast_cellnode::{RestoreError, RestoreJob, Restored, apply_chain, find_past, restore};
+use holdfast_core::lineage::Past;
 use holdfast_core::ownership::{OwnerState, OwnerView};
 use holdfast_rpc::Peer;
 use holdfast_types::CellName;
@@ -153,7 +154,7 @@ async fn restore_at(
     at: Option<PastPoint>,
 ) -> Result<Restored, RestoreError> {
     let Some(PastPoint(target)) = at else { return restore(bucket, job).await };
-    let planned = find_past(bucket, &job.cell, (job.below, job.floor), target).await?;
+    let planned = find_past(bucket, &job.cell, Past::start(job.below, job.floor, target)).await?;
     apply_chain(bucket, job, &planned).await
 }
 

@@ -208,6 +208,10 @@ impl Actor {
                 return false;
             }
         };
+        let operation = match operation {
+            Operation::AskHistory(ask) => self.take_up(ask),
+            other => other,
+        };
         let held = self.node.answers.hold(operation.len());
         let (resident, runtime) = (Arc::clone(&self.resident), self.node.runtime.clone());
         self.resident.output(ticket, self.node.proof_deadline(), move |outcome| {

@@ -35,8 +35,10 @@ const ALARMS: &str = r"
             const { storage } = this.ctx;
             const seen = [...storage.kv.get('seen') ?? [], retryCount];
             storage.kv.put('seen', seen);
-            await storage.sync();
-            switch (storage.kv.get('then')) {
+            const then = storage.kv.get('then');
+            // What is durable is not undone when the turn that follows breaks.
+            if (then !== 'loop') await storage.sync();
+            switch (then) {
                 case 'throw': if (retryCount < 1) throw new Error('not yet'); break;
                 case 'loop': if (retryCount < 1) for (;;); break;
                 case 'again': if (seen.length < 3) await storage.setAlarm(Date.now()); break;

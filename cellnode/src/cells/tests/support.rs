@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use holdfast_bucket::faults::{Fault, FaultBucket, Operation as BucketOperation, Rule, RuleHandle};
-use holdfast_bucket::{Bucket, BucketArgs, Buckets, MemoryBucket};
+use holdfast_bucket::{Bucket, BucketArgs, Buckets, ErrorKind, MemoryBucket};
 use holdfast_records::Key;
 use holdfast_rpc::{
     Access, Body, CallError, CallOrder, CellCall, CellHost, CellReply, ObjectCall, ProcessIdentity, Role,
@@ -265,6 +265,12 @@ impl Bench {
     pub(super) fn hold_uploads(&self) -> RuleHandle {
         let rule = Rule::new(Fault::Hold).on(BucketOperation::Put).on(BucketOperation::PutStream);
         self.bucket.add(rule.containing(".ltx"))
+    }
+
+    /// Listings of level 0 fail from now on.
+    pub(super) fn fail_listings(&self) -> RuleHandle {
+        self.bucket
+            .add(Rule::new(Fault::Fail(ErrorKind::Unavailable)).on(BucketOperation::List).containing("/0/"))
     }
 
     /// Puts below a prefix wait from now on.

@@ -156,6 +156,7 @@ impl JsObject {
                 let body = live.bodies.request(body);
                 Ok(Operation::AskCache(Box::new(CacheRequest { outbound, request, body })))
             }
+            Op::AskHistory(ask) => Ok(Operation::AskHistory(ask)),
             Op::Connect(mut connection) => {
                 let body = std::mem::replace(&mut connection.body, OutgoingBody::None);
                 let said = live.bodies.request(body);

@@ -82,7 +82,7 @@ impl JsObject {
         }
     }
 
-    /// Has an isolate of the version that runs. False while events of the one before go on.
+    /// Has an isolate of the version that runs. False while events of the one before go on, and where a restore comes first.
     pub(super) fn prepare(&mut self, turn: &mut Turn) -> Result<bool, JsError> {
         let now = turn.now;
         let Some(current) = self.applications.current() else {
@@ -98,6 +98,10 @@ impl JsObject {
                 return Ok(false);
             }
             self.drop_isolate();
+            if self.engine.borrow().may_have_restore_wish() {
+                // The session is over; the actor looks before the next one.
+                return Ok(false);
+            }
         }
         self.live = Some(self.start(current, now)?);
         Ok(true)
@@ -311,6 +315,10 @@ impl CellRuntime for JsObject {
     fn deployed(&mut self, turn: &mut Turn) {
         self.clear_of_other_version(turn);
         self.sockets.count(self.live.is_some());
+    }
+
+    fn has_session(&self) -> bool {
+        self.live.is_some()
     }
 
     fn stop(&mut self) {

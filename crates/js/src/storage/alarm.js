@@ -11,6 +11,7 @@ export default function (native, internals) {
     return time;
   }
 
+  internals.timeOf = timeOf;
   internals.alarmOperations = ({ checkOptions, wrongType }, of, enter) => ({
     async getAlarm(options) {
       enter(this, 'getAlarm');

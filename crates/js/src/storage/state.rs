@@ -118,6 +118,11 @@ impl Storage {
         Ok(())
     }
 
+    /// Whether what is written now is committed only with a `transaction()`.
+    pub(super) fn is_within_transaction(&self) -> bool {
+        self.is_held.get()
+    }
+
     /// A `transaction()` has waited for too long while it held up all other events.
     pub(super) fn break_waiting(&self, ctx: &Ctx<'_>) {
         let reason = "A call to transaction() in a Durable Object waited for too long. The call was canceled and the \

@@ -1,7 +1,8 @@
-// ctx.storage: keys and values, and transactions. All of it happens at once; promises are settled when they are given.
+// ctx.storage: keys and values, and transactions. All of it happens at once; promises are settled when they are given, but for
+// those of `storage/history.js`.
 export default function (native, internals) {
   internals.load('storage_alarm');
-  const { notYet, alarmOperations } = internals;
+  const { alarmOperations, timeOf } = internals;
   const TRANSACTION_MS_MAX = 30_000;
 
   const keyOf = value => `${value}`.toWellFormed();
@@ -265,6 +266,11 @@ export default function (native, internals) {
 
   // ---- ctx.storage
 
+  function history() {
+    internals.load('storage_history');
+    return internals.storageHistory;
+  }
+
   class DurableObjectStorage {
     #own;
     constructor(key) {
@@ -297,16 +303,26 @@ export default function (native, internals) {
       return atomically(closure);
     }
     async sync() {
-      // What the turn wrote leaves no trace outside before it is durable: every output waits for that.
       void this.#own;
+      await history().sync();
+    }
+    async getCurrentBookmark() {
+      void this.#own;
+      return await history().getCurrentBookmark();
+    }
+    async getBookmarkForTime(timestamp) {
+      void this.#own;
+      const wrong = () => wrongType('getBookmarkForTime', 'DurableObjectStorage', 1, 'date');
+      return await history().getBookmarkForTime(timeOf(timestamp, wrong));
+    }
+    async onNextSessionRestoreBookmark(bookmark) {
+      void this.#own;
+      if (arguments.length === 0) throw wrongType('onNextSessionRestoreBookmark', 'DurableObjectStorage', 1, 'string');
+      return await history().onNextSessionRestoreBookmark(`${bookmark}`);
     }
   }
-  const missing = {};
-  for (const name of ['getCurrentBookmark', 'getBookmarkForTime', 'onNextSessionRestoreBookmark']) {
-    missing[name] = async () => { throw notYet(`ctx.storage.${name}`); };
-  }
   internals.define(DurableObjectStorage.prototype, {
-    ...operations('DurableObjectStorage', DurableObjectStorage.enter), ...missing,
+    ...operations('DurableObjectStorage', DurableObjectStorage.enter),
     [Symbol.toStringTag]: 'DurableObjectStorage',
   });
   delete DurableObjectStorage.enter;

@@ -13,6 +13,7 @@ use crate::testing::world::World;
 use crate::testing::{application, limits};
 
 mod alarm;
+mod history;
 mod kv;
 mod sql;
 mod transactions;

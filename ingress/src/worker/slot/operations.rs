@@ -77,6 +77,7 @@ impl Slot {
             Op::Fetch(_)
             | Op::CallObject { .. }
             | Op::QueryDatabase { .. }
+            | Op::AskHistory(_)
             | Op::AskBucket { .. }
             | Op::AskCache { .. }
             | Op::Connect(_)
@@ -124,6 +125,8 @@ impl Slot {
             Op::QueryDatabase { database, request } => {
                 Some(self.spawn(op, span, ops::query_database(outbound, database, request, timeout)))
             }
+            // Only objects have a storage.
+            Op::AskHistory(_) => self.post(op, Outcome::Failed(JsError::new("a Worker has no storage"))),
             Op::AskBucket { bucket, request, body } => {
                 let body = self.send_upload(body);
                 Some(self.spawn(op, span, ops::ask_bucket(outbound, bucket, request, body)))

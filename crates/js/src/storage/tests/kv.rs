@@ -148,16 +148,6 @@ fn an_iterator_pages_through_many_keys_and_sees_what_is_put_meanwhile() {
 }
 
 #[test]
-fn what_is_missing_says_so_by_name() {
-    assert_eq!(
-        run(
-            "return Promise.all(['getCurrentBookmark', 'getBookmarkForTime', 'onNextSessionRestoreBookmark'].map(name => error(() => s[name]())))"
-        ),
-        r#"["Error: ctx.storage.getCurrentBookmark is not supported yet.","Error: ctx.storage.getBookmarkForTime is not supported yet.","Error: ctx.storage.onNextSessionRestoreBookmark is not supported yet."]"#
-    );
-}
-
-#[test]
 fn delete_all_removes_everything_of_the_handler_and_frees_space() {
     let cell = Cell::new();
     let before = cell.run(
