@@ -7,6 +7,7 @@ mod alarm_storm;
 mod alarms;
 mod application;
 mod bad_input;
+mod bookmarks;
 mod bundles;
 mod chaos;
 mod clients;
