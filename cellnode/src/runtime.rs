@@ -23,8 +23,8 @@ use tokio::sync::mpsc;
 pub(crate) use body::{Backlog, IncomingBody, OutgoingBody, OutgoingReader, Piece};
 pub(crate) use js::{Applications, SocketRoom};
 pub(crate) use operation::{
-    BucketRequest, CacheRequest, ConnectRequest, DatabaseRequest, HistoryAnswer, ObjectRequest, OpAnswer, Operation,
-    ServerAnswer, ServerRequest,
+    BucketRequest, CacheRequest, ConnectRequest, DatabaseRequest, HistoryAnswer, ObjectRequest, OpAnswer,
+    Operation, ServerAnswer, ServerRequest,
 };
 pub(crate) use socket::read_socket;
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use holdfast_core::lineage::{FileSpan, Past, PastEffect, PastError, PastEvent, PastTarget};
-use holdfast_types::{Epoch, Position, Txid};
+use holdfast_types::{Epoch, Position};
 
 use super::chain::ChainChecker;
 use super::retirement::{of_history, opener_of, owner_of, restore};
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use crate::bucket::Operation;
     use holdfast_core::retire::{Kept, Mark};
-    use holdfast_types::{Millis, WriteId};
+    use holdfast_types::{Millis, Txid, WriteId};
 
     fn at(txid: u64) -> Position {
         Position { epoch: Epoch::new(1), txid: Txid::new(txid) }
