@@ -333,7 +333,8 @@ impl Past {
     /// The state is at this end of a file of the epoch, or else in what the epoch continues.
     fn settle(&mut self, opened: Opened, files: &[FileSpan], end: Option<Txid>) -> PastEffect {
         let state = end.unwrap_or_else(|| opened.after());
-        if !opened.is_followed(state, files) {
+        // Who wants no other state than one hears of the nearest as such.
+        if self.only.is_none() && !opened.is_followed(state, files) {
             return PastEffect::Fail(PastError::NotKept { before: opened.epoch.next() });
         }
         match (end, opened.base) {

@@ -9,13 +9,14 @@ use super::state::storage;
 use super::text;
 use crate::effect::{HistoryAsk, Op};
 use crate::isolate::ops;
+use crate::plain;
 use crate::prelude::Part;
 
 pub(crate) const PART: Part =
     Part { name: "storage_history", source: include_str!("history.js"), natives, globals: &[] };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("check", Func::from(check))?;
     native.set("sync", Func::from(|ctx: Ctx<'_>| start(&ctx, HistoryAsk::Sync)))?;
     native.set("bookmark", Func::from(bookmark))?;

@@ -7,6 +7,7 @@ use rquickjs::{Ctx, Object, Result, Value};
 use super::fetch::body_from_js;
 use crate::effect::Op;
 use crate::isolate::ops;
+use crate::plain;
 use crate::prelude::Part;
 
 pub(crate) const PART: Part = Part {
@@ -17,7 +18,7 @@ pub(crate) const PART: Part = Part {
 };
 
 fn natives<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
+    let native = plain::record(ctx)?;
     native.set("ask", Func::from(ask))?;
     Ok(native)
 }
