@@ -351,17 +351,21 @@ impl Actor {
         }
     }
 
-    pub(super) fn capture(&mut self) {
+    /// Captures what is committed and gives it to the node log, which has it sent when [`crate::node_log::NodeLog::announce`] is
+    /// called. True: [`Self::after_capture`] is to follow.
+    pub(super) fn capture(&mut self) -> bool {
         if self.resident.has_failed() {
             // The gate waits for the answer to what it asked before it failed.
-            return self.resident.on(GateEvent::Captured { captured: None, len: 0 });
+            self.resident.on(GateEvent::Captured { captured: None, len: 0 });
+            return false;
         }
         let captured = self.engine.borrow_mut().capture(clock::wall());
         let captured = match captured {
             Ok(captured) => captured,
             Err(error) => {
                 tracing::error!(cell = %self.resident.cell, %error, "commits could not be captured");
-                return self.resident.on(GateEvent::CaptureFailed);
+                self.resident.on(GateEvent::CaptureFailed);
+                return false;
             }
         };
         self.resident.database_len.store(self.engine.borrow().size_bytes(), Ordering::Relaxed);
@@ -374,6 +378,11 @@ impl Actor {
             (captured.txid, offset)
         });
         self.resident.on(GateEvent::Captured { captured, len });
+        true
+    }
+
+    /// What a capture makes room for.
+    pub(super) fn after_capture(&mut self) {
         self.checkpoint();
         self.note_wal();
         self.run_blocked();

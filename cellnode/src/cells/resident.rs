@@ -138,7 +138,7 @@ impl Resident {
         let machine = Gate::new(gate_owner, restored, pace_ms);
         let made = clock::monotonic();
         Arc::new(Self {
-            worker: if is_alone { node.workers.alone() } else { node.workers.of(&cell) },
+            worker: if is_alone { node.workers.alone(&cell) } else { node.workers.of(&cell) },
             epoch: owner.epoch,
             compaction: Mutex::new(Compaction::new(node.triggers, restored, chain)),
             retire: Mutex::new(RetireState::new(mark)),
@@ -465,7 +465,7 @@ impl Resident {
 
     fn execute(self: &Arc<Self>, node: &Arc<Node>, effect: GateEffect) {
         match effect {
-            GateEffect::Capture => self.send(Job::Capture(Arc::clone(self))),
+            GateEffect::Capture => self.send(Job::Capture(Arc::clone(self), std::time::Instant::now())),
             GateEffect::Upload { first, last, attempt } => {
                 let span = tracing::debug_span!(span::UPLOAD, cell = %self.cell, %first, %last, attempt);
                 let upload = replication::upload(Arc::clone(self), (first, last), attempt);

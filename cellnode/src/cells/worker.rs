@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
@@ -16,7 +17,7 @@ use holdfast_telemetry::metrics;
 use holdfast_types::{CellName, Millis, Txid};
 use tempfile::TempPath;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::actor::{Actor, AlarmInput, Closed, Input};
 use super::watchdog::Watchdog;
@@ -28,6 +29,9 @@ use crate::runtime::{EventId, OpAnswer, OpId};
 /// How long captures wait for the turns of other cells, so that what these commit is captured and sent with them: a frame
 /// that is sent alone costs several times one that has company. About what a few small turns take, and little beside a sync of a disk.
 const CAPTURE_WAIT_MAX: Duration = Duration::from_micros(200);
+
+/// Cells at once that have a thread of their own.
+const ALONE_MAX: usize = 16;
 
 /// Work for a cell's thread. Jobs of one cell run in the order in which they were sent.
 #[derive(Debug)]
@@ -59,8 +63,8 @@ pub(crate) enum Job {
     Deployed(Arc<Resident>),
     /// The state that the object wished for was read, or why it will not be had.
     Wished(Arc<Resident>, Result<TempPath, String>),
-    /// Capture what is committed.
-    Capture(Arc<Resident>),
+    /// Capture what is committed; asked for at this time.
+    Capture(Arc<Resident>, Instant),
     /// Take no more events, and say when everything committed is covered.
     Quiesce {
         /// The residency.
@@ -101,6 +105,8 @@ pub(crate) struct Workers {
     handles: Vec<WorkerHandle>,
     hasher: RandomState,
     runtime: Handle,
+    /// Places for threads of single cells.
+    alone: Arc<Semaphore>,
 }
 
 impl Workers {
@@ -110,17 +116,23 @@ impl Workers {
     /// When the operating system has no thread to give.
     #[must_use]
     pub fn start(count: usize, node: &str, runtime: &Handle) -> Self {
-        let handles = (0..count).map(|index| start_thread(&format!("cells-{node}-{index}"), runtime));
-        Self { handles: handles.collect(), hasher: RandomState::new(), runtime: runtime.clone() }
+        let handles = (0..count).map(|index| {
+            start_thread(&format!("cells-{node}-{index}"), runtime, None).expect("a thread can be started")
+        });
+        Self {
+            handles: handles.collect(),
+            hasher: RandomState::new(),
+            runtime: runtime.clone(),
+            alone: Arc::new(Semaphore::new(ALONE_MAX)),
+        }
     }
 
-    /// A thread of its own, which ends when its cell has left: for one whose first work takes long, whatever its neighbours
-    /// wait for.
-    ///
-    /// # Panics
-    /// As [`Self::start`].
-    pub(crate) fn alone(&self) -> WorkerHandle {
-        start_thread("cells-alone", &self.runtime)
+    /// A thread of its own, which ends when the cell has left: for one whose first work takes long, whatever its neighbours
+    /// wait for. The thread of all where there are too many such.
+    pub(crate) fn alone(&self, cell: &CellName) -> WorkerHandle {
+        let place = Arc::clone(&self.alone).try_acquire_owned().ok();
+        let started = place.and_then(|place| start_thread("cells-alone", &self.runtime, Some(place)).ok());
+        started.unwrap_or_else(|| self.of(cell))
     }
 
     /// Tells of cells that hold their thread.
@@ -143,21 +155,24 @@ impl Workers {
     }
 }
 
-fn start_thread(name: &str, runtime: &Handle) -> WorkerHandle {
+fn start_thread(
+    name: &str,
+    runtime: &Handle,
+    place: Option<OwnedSemaphorePermit>,
+) -> io::Result<WorkerHandle> {
     let (jobs, queue) = channel();
     let runtime = runtime.clone();
     let watchdog = Watchdog::default();
     let watched = watchdog.clone();
-    std::thread::Builder::new()
-        .name(name.chars().take(15).collect())
-        .stack_size(4 << 20)
-        .spawn(move || {
+    std::thread::Builder::new().name(name.chars().take(15).collect()).stack_size(4 << 20).spawn(
+        move || {
             // A thread that writes its answers itself takes in the calls that follow them, too.
             let _context = runtime.enter();
             run_or_abort(&queue, watched);
-        })
-        .expect("a thread can be started");
-    WorkerHandle { jobs, watchdog }
+            drop(place);
+        },
+    )?;
+    Ok(WorkerHandle { jobs, watchdog })
 }
 
 /// A panic on a cell's thread is a broken invariant: it ends the process, never the data.
@@ -195,11 +210,8 @@ impl Worker {
             let has_turns = !self.turns.is_empty();
             if self.captures.are_due(has_turns) {
                 // As with answers: with nothing else to do, the thread sends the frames itself.
-                if has_turns {
-                    self.capture()
-                } else {
-                    deliver(|| self.capture())
-                }
+                let captured = if has_turns { self.capture() } else { deliver(|| self.capture()) };
+                self.after_captures(captured);
                 continue;
             }
             if !self.turns.is_empty() {
@@ -224,7 +236,13 @@ impl Worker {
     fn take_turn(&mut self, queue: &Receiver<Job>) -> bool {
         loop {
             match queue.try_recv() {
-                Ok(job) => self.on(job),
+                Ok(job) => {
+                    self.on(job);
+                    // Neither do what has just arrived nor the next turn hold them up for longer than they wait for company.
+                    if self.captures.are_due(true) {
+                        self.capture_all();
+                    }
+                }
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => return false,
             }
@@ -279,13 +297,15 @@ impl Worker {
             Job::Deployed(resident) => drop(self.enqueue(&resident, Input::Deployed)),
             Job::Wished(resident, fetched) => {
                 if let Some(actor) = self.actors.get_mut(&key(&resident)) {
+                    self.watchdog.begin(&resident, clock::monotonic());
                     actor.restore(fetched);
+                    self.watchdog.end();
                     self.set_timer(&resident);
                 }
             }
-            Job::Capture(resident) => self.captures.add(resident),
+            Job::Capture(resident, since) => self.captures.add(resident, since),
             Job::Quiesce { resident, done } => {
-                self.capture();
+                self.capture_all();
                 match self.actors.get_mut(&key(&resident)) {
                     Some(actor) => {
                         actor.quiesce(done);
@@ -295,7 +315,7 @@ impl Worker {
                 }
             }
             Job::Close { resident, done } => {
-                self.capture();
+                self.capture_all();
                 self.timers.remove(key(&resident));
                 let closed = match self.actors.remove(&key(&resident)) {
                     Some(actor) => actor.close(),
@@ -304,7 +324,7 @@ impl Worker {
                 let _ = done.send(closed);
             }
             Job::Drop(resident) => {
-                self.capture();
+                self.capture_all();
                 self.timers.remove(key(&resident));
                 if let Some(actor) = self.actors.remove(&key(&resident)) {
                     actor.discard();
@@ -313,22 +333,49 @@ impl Worker {
         }
     }
 
-    /// Captures what waits for it, and has what that gave the node log sent.
-    fn capture(&mut self) {
-        let mut node = None;
+    fn capture_all(&mut self) {
+        let captured = self.capture();
+        self.after_captures(captured);
+    }
+
+    /// Captures what waits for it, and has what that gave the node log sent. What follows is for [`Self::after_captures`]: it
+    /// may take long, and nobody's frames wait for it.
+    fn capture(&mut self) -> Vec<Arc<Resident>> {
+        let mut captured = Vec::new();
+        let (mut node, mut began) = (None, Instant::now());
         for resident in self.captures.take() {
-            match self.actors.get_mut(&key(&resident)) {
-                Some(actor) => {
-                    actor.capture();
-                    self.set_timer(&resident);
-                    node = node.or_else(|| resident.node());
-                }
+            let Some(actor) = self.actors.get_mut(&key(&resident)) else {
                 // The gate waits for the answer before it can settle.
-                None => resident.on(GateEvent::Captured { captured: None, len: 0 }),
+                resident.on(GateEvent::Captured { captured: None, len: 0 });
+                continue;
+            };
+            let is_whole = actor.capture();
+            node = node.or_else(|| resident.node());
+            if is_whole {
+                captured.push(resident);
+            }
+            // What was captured before a long one leaves before the next.
+            if began.elapsed() >= CAPTURE_WAIT_MAX
+                && let Some(node) = &node
+            {
+                node.log.announce();
+                began = Instant::now();
             }
         }
         if let Some(node) = node {
             node.log.announce();
+        }
+        captured
+    }
+
+    fn after_captures(&mut self, captured: Vec<Arc<Resident>>) {
+        for resident in captured {
+            if let Some(actor) = self.actors.get_mut(&key(&resident)) {
+                self.watchdog.begin(&resident, clock::monotonic());
+                actor.after_capture();
+                self.watchdog.end();
+                self.set_timer(&resident);
+            }
         }
     }
 
@@ -367,13 +414,13 @@ impl Worker {
 #[derive(Default)]
 struct Captures {
     waiting: Vec<Arc<Resident>>,
-    /// Since when the first of them waits.
+    /// When the first of them was asked for.
     since: Option<Instant>,
 }
 
 impl Captures {
-    fn add(&mut self, resident: Arc<Resident>) {
-        self.since.get_or_insert_with(Instant::now);
+    fn add(&mut self, resident: Arc<Resident>, since: Instant) {
+        self.since.get_or_insert(since);
         self.waiting.push(resident);
     }
 

@@ -6,7 +6,7 @@ use holdfast_types::{Position, Txid};
 use tempfile::TempPath;
 
 use super::lookup::{Wanted, look_up};
-use super::new_file;
+use super::{must_have_room, new_file};
 use crate::backoff::Backoff;
 use crate::cells::Resident;
 use crate::node::Node;
@@ -66,7 +66,10 @@ async fn fetch(
     in_bucket(node, resident, before).await.map_err(|error| Failure::Store(error.to_string()))?;
     let file = new_file(node).map_err(|error| Failure::Local(format!("its file cannot be made: {error}")))?;
     match look_up(node, resident, Wanted::Exactly(target), Some(&file)).await {
-        Ok(_) => Ok(file),
+        Ok(_) => match must_have_room(node, &resident.cell, &file) {
+            Ok(()) => Ok(file),
+            Err(error) => Err(Failure::Local(error.to_string())),
+        },
         Err(RestoreError::Past { source, .. }) => Err(Failure::Final(source.to_string())),
         Err(error @ RestoreError::Local { .. }) => Err(Failure::Local(error.to_string())),
         Err(error) if error.is_transient() => Err(Failure::Store(error.to_string())),

@@ -175,7 +175,7 @@ mutants! {
     a_cover_beyond_the_owner_read_is_found: CoverBeyondOwnerRead, "INV-ACK-1/2";
     a_ticket_covered_early_is_found: CoverTicketEarly, "INV-ACK-1/2";
     an_ignored_expiry_is_found: IgnoreExpiredLease, "INV-FENCE-1";
-    a_database_kept_after_a_failed_proof_is_found: KeepDatabaseAfterFailedProof, "INV-ACK-1/2";
+    a_database_kept_after_a_failed_proof_is_found: KeepDatabaseAfterFailedProof, "INV-REC-2";
     a_skipped_confirmation_is_found: SkipConfirmation, "INV-ACK-1/2";
     a_seal_before_coverage_is_found: SealBeforeCoverage, "INV-REC-2";
     an_incomplete_witness_is_found: IncompleteWitness, "INV-REC-2";

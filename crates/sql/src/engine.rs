@@ -116,6 +116,12 @@ impl Engine {
         self.cut_txid(u64::from(is_beyond))
     }
 
+    /// Cuts that no capture has reached yet.
+    #[must_use]
+    pub fn cuts_waiting(&self) -> usize {
+        self.cuts.len()
+    }
+
     /// Has the transaction end here that holds what is committed, whatever is committed before its capture. Answers which
     /// one that is.
     pub fn cut(&mut self) -> Txid {

@@ -154,6 +154,8 @@ impl Writer {
             self.note(&item.entry);
         }
         let completed = completed.into_values();
+        // Their room is there for others while answers are written.
+        drop(items);
         if self.runtime.is_none() || self.queue.is_awaited() {
             completed.for_each(report);
         } else {

@@ -15,6 +15,10 @@ use super::Actor;
 use crate::past;
 use crate::runtime::{HistoryAnswer, Operation};
 
+/// Bookmarks whose transactions wait to be captured. Without followers each waits for the upload of the one before: more of
+/// them than have been uploaded when the proof time-out has passed would have the object discarded.
+const CUTS_WAITING_MAX: usize = 16;
+
 impl Actor {
     /// What answers the question, once the turn is proved.
     pub(super) fn take_up(&mut self, ask: HistoryAsk) -> Operation {
@@ -22,6 +26,10 @@ impl Actor {
         Operation::Answer(HistoryAnswer(match ask {
             HistoryAsk::Sync => std::future::ready(Ok(Bytes::new())).boxed(),
             HistoryAsk::Bookmark { restore } => {
+                if self.engine.borrow().cuts_waiting() >= CUTS_WAITING_MAX {
+                    let reason = "too many bookmarks are on their way: each is an object of its own in the bucket; take fewer, or try again";
+                    return Operation::Failed(Box::new(JsError::new(reason.to_owned())));
+                }
                 let at = self.cut();
                 past::answer_bookmark(node, resident, (at, restore)).boxed()
             }

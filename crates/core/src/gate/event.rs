@@ -20,7 +20,7 @@ pub enum GateEvent {
         ticket: Txid,
         /// When it gives up, monotonic.
         deadline: Millis,
-        /// Whether a proof is not enough: the bucket must hold the ticket, as for a release. Such an output is the last.
+        /// Whether a proof is not enough: the bucket must hold the ticket, as for a release.
         in_bucket: bool,
     },
     /// The capture asked for is done; none when there was nothing to capture.

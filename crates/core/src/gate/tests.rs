@@ -282,6 +282,16 @@ fn whoever_waits_for_a_busy_thread_gives_up_later_and_has_a_while_once_it_is_cap
 }
 
 #[test]
+fn what_must_be_in_the_bucket_hurries_also_with_answers_behind_it() {
+    let mut cell = Cell::new();
+    cell.paced();
+    // A restore's answer, and a request that came before its capture.
+    cell.release(1, 6);
+    cell.output(2, 6);
+    assert_eq!(cell.logged(6, 40), vec![upload(6, 6, 0)]);
+}
+
+#[test]
 fn nothing_leaves_once_authority_has_ended() {
     let mut cell = Cell::new();
     cell.now = LEASE_END;

@@ -20,11 +20,14 @@ pub(super) struct Queue {
     queue: VecDeque<Waiting>,
     /// No deadline is earlier than this; looked at again when it comes.
     earliest: Option<Millis>,
+    /// How many must be in the bucket before they leave.
+    for_bucket: usize,
 }
 
 impl Queue {
     pub(super) fn push(&mut self, waiting: Waiting) {
         self.earliest = Some(self.earliest.map_or(waiting.deadline, |at| at.min(waiting.deadline)));
+        self.for_bucket += usize::from(waiting.in_bucket);
         self.queue.push_back(waiting);
     }
 
@@ -34,6 +37,7 @@ impl Queue {
 
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         let first = self.queue.pop_front();
+        self.for_bucket -= usize::from(first.as_ref().is_some_and(|first| first.in_bucket));
         if self.queue.is_empty() {
             self.earliest = None;
         }
@@ -46,8 +50,8 @@ impl Queue {
 
     /// Whether any output must be in the bucket before it leaves.
     pub(super) fn wants_bucket(&self, uploaded: Txid) -> bool {
-        // Such outputs are the last of their cell: a release's.
-        self.queue.back().is_some_and(|waiting| waiting.in_bucket && waiting.ticket > uploaded)
+        // A release's is the last of its cell; others may wait behind that of a restore.
+        self.for_bucket > 0 && self.queue.iter().any(|waiting| waiting.in_bucket && waiting.ticket > uploaded)
     }
 
     /// Whether a deadline has come. Costs a walk over the queue only when the earliest known one has.

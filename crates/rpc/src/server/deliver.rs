@@ -1,6 +1,6 @@
-//! Lets the thread that makes an answer, or frames of a node log, write it. A connection's future is polled by its task, as any other is, and also
-//! by a thread that has just answered one of its calls and has nothing else to do: the answer then leaves without
-//! another thread having to wake up first, which costs more than the rest of a small read.
+//! Lets the thread that makes an answer, or frames of a node log, write it. A connection's future is polled by its task, as any
+//! other is, and also by a thread that has just answered one of its calls and has nothing else to do: the answer then leaves
+//! without another thread having to wake up first, which costs more than the rest of a small read.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -15,6 +15,9 @@ use futures::task::AtomicWaker;
 /// Times that a thread polls connections before it leaves them to their tasks. The second finds nothing, as a rule: a
 /// connection wakes itself when its calls answer. More would let a peer that never stops sending keep the thread.
 const ROUNDS_MAX: usize = 3;
+
+/// Polls for the sake of others that met the lock, before they are left to the task.
+const POLLS_MAX: usize = 2;
 
 thread_local! {
     /// Connections to poll at the end of [`deliver`], where this thread is inside it.
@@ -53,7 +56,7 @@ struct Shared {
 impl Shared {
     fn run(self: &Arc<Self>) -> Poll<()> {
         self.again.store(true, Ordering::SeqCst);
-        loop {
+        for _ in 0..POLLS_MAX {
             let mut future = match self.future.try_lock() {
                 Ok(future) => future,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -75,6 +78,9 @@ impl Shared {
                 return Poll::Pending;
             }
         }
+        // Others want it polled all the time: whoever does so here has other things to do, its task has not.
+        self.task.wake();
+        Poll::Pending
     }
 
     fn poll(self: &Arc<Self>, slot: &mut Option<Pin<Box<dyn Future<Output = ()> + Send>>>) -> Poll<()> {

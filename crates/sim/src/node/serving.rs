@@ -92,7 +92,9 @@ impl World {
             self.put_slot(index, cell, slot);
             return Ok(());
         };
-        let takes_bookmark = matches!(request.ask, Ask::Write(op) if op.0 % BOOKMARK_EVERY == 0);
+        // Where history goes at once, so do bookmarks; and the uploads that they hurry leave writers little to be superseded in.
+        let takes_bookmark =
+            !self.plan.retires_at_once && matches!(request.ask, Ask::Write(op) if op.0 % BOOKMARK_EVERY == 0);
         let cut = takes_bookmark.then(|| residency.cut());
         let ticket = residency.ticket();
         let output = residency.new_output(Output::Response(request, residency.state.len()));

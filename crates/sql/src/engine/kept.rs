@@ -52,6 +52,8 @@ impl KeptStatements {
     pub(super) fn put_back(&mut self, text: &str, statement: Kept) {
         if let Some(entry) = self.entries.first_mut()
             && *entry.text == *text
+            // SQLite may have prepared it anew, over a schema in which it is larger.
+            && statement.memory() <= STATEMENT_BYTES_MAX
         {
             entry.statement = Some(statement);
         }

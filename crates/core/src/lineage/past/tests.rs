@@ -240,7 +240,7 @@ fn an_exact_position_is_found_or_the_nearest_named() {
     let merged: History<'_> = &[(1, None, &[(2, 200)]), (2, Some((1, 2)), &[(4, 400)])];
     assert_eq!(of(merged, 2, 3, &[]), inexact(position(2, 3), position(1, 2)));
     // What is named can be had.
-    assert_eq!(exactly(5, 7, &[(5, 5)]), Err(PastError::NotKept { before: epoch(6) }));
+    assert_eq!(exactly(5, 7, &[(5, 5)]), inexact(position(5, 7), position(2, 4)));
     assert_eq!(exactly(2, 5, &[]), Err(PastError::NotInHistory(position(2, 5))));
     assert_eq!(exactly(5, 9, &[]), Err(PastError::NotInHistory(position(5, 9))));
 }
