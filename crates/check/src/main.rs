@@ -21,7 +21,7 @@ macro_rules! node_log {
 }
 
 const CASES: &[Case] = &[
-    ("gate", || explore(GateModel::new(GATE)), pinned(22_535_566, 4_516_602, 26)),
+    ("gate", || explore(GateModel::new(GATE)), pinned(37_536_429, 7_495_674, 26)),
     ("node log, uploads", node_log!(uploads: true), pinned(499_208, 118_123, 51)),
     (
         "node log, broken link and quarantine",
