@@ -15,6 +15,8 @@ pub use kv::{KV_LIST_LEN_MAX, KvRange};
 pub(super) use wish::carry_restores_over;
 pub use wish::{RestoreFate, RestoreWish};
 
+use rusqlite::{Connection, OptionalExtension as _};
+
 use super::Engine;
 use crate::error::{SqlFailure, code_name};
 
@@ -27,6 +29,21 @@ pub(crate) struct Writes {
     pub(crate) last_row_id: i64,
     /// As of [`Engine::object_size_bytes`].
     pub(crate) size_bytes: u64,
+}
+
+/// A number as SQLite keeps it. Numbers stay far below 2^63.
+fn to_sql(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn from_sql(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+/// Whether there is such a table: each of the engine's own is made when it is first needed.
+fn has_table(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
+    let found = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+    Ok(connection.query_row(found, [name], |_| Ok(())).optional()?.is_some())
 }
 
 impl Engine {

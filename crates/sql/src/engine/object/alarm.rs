@@ -5,7 +5,7 @@ use holdfast_core::alarm::{AlarmState, Armed};
 use holdfast_types::{AlarmId, AlarmSeq, AlarmTime, Epoch};
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::{Engine, failure_of};
+use super::{Engine, failure_of, from_sql, has_table, to_sql};
 use crate::error::SqlFailure;
 
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS _hf_alarm(\
@@ -41,15 +41,6 @@ impl AlarmContext {
     }
 }
 
-/// A number as SQLite keeps it. Numbers stay far below 2^63.
-fn to_sql(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn from_sql(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
-}
-
 fn state_of(row: &Row<'_>) -> rusqlite::Result<AlarmState> {
     let last = AlarmSeq::new(from_sql(row.get(0)?));
     let Some(deadline) = row.get::<_, Option<i64>>(3)? else { return Ok(AlarmState { last, armed: None }) };
@@ -64,13 +55,8 @@ fn state_of(row: &Row<'_>) -> rusqlite::Result<AlarmState> {
     Ok(AlarmState { last, armed: Some(armed) })
 }
 
-fn has_table(connection: &Connection) -> rusqlite::Result<bool> {
-    let found = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_hf_alarm'";
-    Ok(connection.query_row(found, [], |_| Ok(())).optional()?.is_some())
-}
-
 fn read(connection: &Connection) -> rusqlite::Result<AlarmState> {
-    if !has_table(connection)? {
+    if !has_table(connection, "_hf_alarm")? {
         return Ok(AlarmState::default());
     }
     Ok(connection.query_row(READ, [], state_of).optional()?.unwrap_or_default())

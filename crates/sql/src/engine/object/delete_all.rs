@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::Engine;
+use super::{Engine, has_table};
 use crate::error::SqlFailure;
 
 /// The handler's own part of the schema, in an order in which each can be dropped: virtual tables before ordinary ones,
@@ -67,8 +67,4 @@ fn remove(connection: &Connection) -> rusqlite::Result<()> {
         connection.execute_batch("DELETE FROM _hf_kv")?;
     }
     Ok(())
-}
-
-fn has_table(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
-    connection.query_row("SELECT count(*) FROM sqlite_schema WHERE name = ?1", [name], |row| row.get(0))
 }

@@ -3,9 +3,9 @@
 //! bookmark can name the state that a restore took the place of before it has taken place.
 
 use holdfast_types::{Epoch, Position, Txid};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
-use super::Engine;
+use super::{Engine, from_sql, has_table, to_sql};
 use crate::error::SqlFailure;
 
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS _hf_restore(\
@@ -57,17 +57,8 @@ pub enum RestoreFate {
     Unknown,
 }
 
-fn to_sql(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn from_sql(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
-}
-
 fn read(connection: &Connection) -> rusqlite::Result<Vec<Restore>> {
-    let found = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_hf_restore'";
-    if connection.query_row(found, [], |_| Ok(())).optional()?.is_none() {
+    if !has_table(connection, "_hf_restore")? {
         return Ok(Vec::new());
     }
     let mut statement = connection.prepare(READ)?;
