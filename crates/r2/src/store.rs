@@ -32,6 +32,8 @@ pub use sweep::Swept;
 
 /// Most bytes of an object that lie in its record: it is read and written in one call.
 const INLINE_LEN_MAX: u64 = 16 << 10;
+/// Rows of one listing of the store, and keys that are deleted together.
+const ROWS_MAX: usize = 1_000;
 /// Bytes of a record that are read for its line: nearly every line is shorter.
 const LINE_READ_LEN: u64 = 4 << 10;
 /// Bound of one conditional write, in milliseconds.

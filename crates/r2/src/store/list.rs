@@ -5,14 +5,12 @@ use holdfast_records::{R2Record, escape_r2_key, r2_objects_prefix, unescape_r2_k
 use holdfast_types::R2BucketName;
 use serde_json::{Value, json};
 
-use super::{LANES, R2};
+use super::{LANES, R2, ROWS_MAX};
 use crate::answer::{Shown, object_json};
 use crate::list::{Page, Place};
 use crate::request::List;
 use crate::{Answer, R2Error};
 
-/// Rows of one listing of the store.
-const ROWS_MAX: usize = 1_000;
 /// Listings of the store for one page: behind many deleted keys a page may end early, even with nothing in it.
 const LISTINGS_MAX: usize = 32;
 /// Most objects of a page that shows metadata.

@@ -9,14 +9,11 @@ use holdfast_records::{Key, R2Upload, Record as _, r2_upload_prefix};
 use holdfast_types::{R2BodyId, R2BucketName};
 use serde_json::json;
 
-use super::{R2, WRITE_DEADLINE_MS, damaged, fresh_body_id, fresh_write_id, record_key};
+use super::{R2, ROWS_MAX, WRITE_DEADLINE_MS, damaged, fresh_body_id, fresh_write_id, record_key};
 use crate::limits::{PARTS_MAX, check_metadata, check_size, check_storage_class, check_upload_key};
 use crate::part_tag::PartTag;
 use crate::request::{AbortUpload, CreateUpload, UploadPart};
 use crate::{Answer, AnswerBody, R2Error};
-
-/// Rows of one listing of parts, and keys that are deleted together.
-const ROWS_MAX: usize = 1_000;
 
 /// Reads the id of an upload as the API gave it.
 pub(super) fn upload_id(text: &str) -> Result<R2BodyId, R2Error> {

@@ -7,11 +7,9 @@ use std::time::Duration;
 use holdfast_records::{Key, R2Record, r2_bodies_prefix};
 use holdfast_types::{R2BodyId, R2BucketName};
 
-use super::{R2, RACES_MAX, Replaced, Seen, fresh_write_id, now_ms, pause, record_key};
+use super::{R2, RACES_MAX, ROWS_MAX, Replaced, Seen, fresh_write_id, now_ms, pause, record_key};
 use crate::R2Error;
 
-/// Rows of one listing.
-const ROWS_MAX: usize = 1_000;
 /// Bodies of one object that are barred together.
 const BARRED_MAX: usize = 64;
 
@@ -111,13 +109,23 @@ impl R2 {
                 gone.push(id);
             }
         }
+        self.unbar(name, key, &gone).await?;
+        Ok(dead.len() as u64)
+    }
+
+    /// Takes ids off the list of those that no writer may name: there is nothing of them any more.
+    pub(super) async fn unbar(
+        &self,
+        name: &R2BucketName,
+        key: &str,
+        gone: &[R2BodyId],
+    ) -> Result<(), R2Error> {
         self.rewrite(name, key, |seen| {
             let barred: Vec<R2BodyId> =
                 seen.barred().iter().copied().filter(|id| !gone.contains(id)).collect();
             (barred.len() < seen.barred().len()).then_some(barred)
         })
-        .await?;
-        Ok(dead.len() as u64)
+        .await
     }
 
     /// Replaces a record by one of the same object with other barred bodies, where there are others to be.

@@ -6,11 +6,8 @@ use std::collections::BTreeSet;
 use holdfast_records::{Key, R2Part, r2_parts_prefix, r2_upload_prefix, r2_uploads_prefix};
 use holdfast_types::{R2BodyId, R2BucketName};
 
-use super::{R2, Swept, damaged};
+use super::{R2, ROWS_MAX, Swept, damaged};
 use crate::R2Error;
-
-/// Rows of one listing.
-const ROWS_MAX: usize = 1_000;
 
 /// Parts of one upload, which stand together in a listing.
 struct Group {
@@ -105,12 +102,7 @@ impl R2 {
         self.close_upload(name, key, upload).await?;
         let Some(list) = list else {
             let deleted = self.remove_parts(name, key, upload, &BTreeSet::new()).await?;
-            self.rewrite(name, key, |seen| {
-                let barred: Vec<R2BodyId> =
-                    seen.barred().iter().copied().filter(|id| *id != upload).collect();
-                (barred.len() < seen.barred().len()).then_some(barred)
-            })
-            .await?;
+            self.unbar(name, key, &[upload]).await?;
             return Ok(deleted);
         };
         // It is the object. Nobody can make it one again with other parts: whoever replaces the object finds it ended.
