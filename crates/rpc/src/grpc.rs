@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use futures::Stream;
 use h2::{RecvStream, SendStream};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, header};
 use prost::Message;
 use tonic::Status;
 
@@ -24,6 +24,18 @@ const PREFIX_LEN: usize = 5;
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// Memory that is taken for a message before its bytes are there.
 const GATHERED_AHEAD_MAX: usize = limits::MESSAGE_LEN_MAX + PREFIX_LEN;
+
+/// The head of a call. Its authority means nothing: the certificate already says who answers.
+pub(crate) fn request(uri: Uri) -> Request<()> {
+    let mut request = Request::new(());
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = uri;
+    *request.version_mut() = Version::HTTP_2;
+    let headers = request.headers_mut();
+    headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    headers.insert(header::CONTENT_TYPE, CONTENT_TYPE);
+    request
+}
 
 /// A message with its prefix.
 pub(crate) fn encode(message: &impl Message) -> Bytes {

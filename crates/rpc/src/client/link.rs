@@ -11,8 +11,7 @@ use bytes::Bytes;
 use h2::PingPong;
 use h2::client::{Builder, Connection, SendRequest};
 use holdfast_telemetry::trace_context;
-use http::header::{CONTENT_TYPE, TE};
-use http::{HeaderValue, Method, Request, Uri, Version};
+use http::{HeaderValue, Request, Uri};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
@@ -24,7 +23,6 @@ use crate::identity::{ALPN_H2, ProcessIdentity};
 use crate::limits;
 use crate::ping::silence;
 
-/// The authority means nothing: the certificate already says who answers.
 static CALL: LazyLock<Uri> =
     LazyLock::new(|| Uri::from_static("https://cellnode.holdfast.internal/holdfast.v1.CellService/Call"));
 
@@ -106,13 +104,8 @@ impl Link {
 }
 
 fn head(wait: Duration) -> Request<()> {
-    let mut request = Request::new(());
-    *request.method_mut() = Method::POST;
-    *request.uri_mut() = CALL.clone();
-    *request.version_mut() = Version::HTTP_2;
+    let mut request = grpc::request(CALL.clone());
     let headers = request.headers_mut();
-    headers.insert(TE, HeaderValue::from_static("trailers"));
-    headers.insert(CONTENT_TYPE, grpc::CONTENT_TYPE);
     headers.insert(grpc::TIMEOUT, timeout(wait));
     let span = tracing::Span::current();
     if !span.is_disabled() {

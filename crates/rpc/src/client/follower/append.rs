@@ -11,12 +11,11 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use h2::client::{Builder, Connection, SendRequest};
 use h2::{PingPong, SendStream};
-use http::header::{CONTENT_TYPE, TE};
-use http::{HeaderValue, Method, Request, Uri, Version};
+use http::Uri;
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use super::connection::shake_hands;
+use super::connection::{reached, shake_hands};
 use super::{ANSWER_TIMEOUT, FollowerCallError, FollowerPeer, Question};
 use crate::follower::{AppendAnswer, AppendMessage};
 use crate::grpc::{self, Messages};
@@ -114,15 +113,8 @@ pub(super) async fn open(
     peer: &FollowerPeer,
     identity: &ProcessIdentity,
 ) -> Result<AppendStream, FollowerCallError> {
-    let unreachable =
-        |reason: String| FollowerCallError::Unreachable(format!("cannot reach {peer}: {reason}"));
-    let connecting = tokio::time::timeout(limits::CONNECT_TIMEOUT, connect(peer, identity));
-    let (sender, mut connection) = match connecting.await {
-        Ok(connected) => connected.map_err(unreachable)?,
-        Err(_) => {
-            return Err(unreachable(format!("no connection within {:?}", limits::CONNECT_TIMEOUT)));
-        }
-    };
+    let connected = reached(peer, connect(peer, identity)).await;
+    let (sender, mut connection) = connected.map_err(FollowerCallError::Unreachable)?;
     let question = Question { what: "an append stream".into(), peer: Arc::new(peer.clone()) };
     let asking = async {
         tokio::select! {
@@ -175,19 +167,8 @@ async fn ask(
 ) -> Result<(SendStream<Bytes>, Messages<proto::AppendResponse>), tonic::Status> {
     let broken = |error: h2::Error| tonic::Status::unavailable(error.to_string());
     poll_fn(|cx| sender.poll_ready(cx)).await.map_err(broken)?;
-    let (answer, stream) = sender.send_request(head(), false).map_err(broken)?;
+    let (answer, stream) = sender.send_request(grpc::request(APPEND.clone()), false).map_err(broken)?;
     drop(sender);
     let answer = answer.await.map_err(broken)?;
     Ok((stream, Messages::of_answer(answer)?))
-}
-
-fn head() -> Request<()> {
-    let mut request = Request::new(());
-    *request.method_mut() = Method::POST;
-    *request.uri_mut() = APPEND.clone();
-    *request.version_mut() = Version::HTTP_2;
-    let headers = request.headers_mut();
-    headers.insert(TE, HeaderValue::from_static("trailers"));
-    headers.insert(CONTENT_TYPE, grpc::CONTENT_TYPE);
-    request
 }

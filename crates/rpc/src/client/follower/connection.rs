@@ -56,14 +56,22 @@ async fn open(peer: &FollowerPeer, identity: &ProcessIdentity) -> Result<Connect
     Ok(Connection { sender })
 }
 
+/// What connecting comes to in the time that it may take, or why the peer cannot be reached.
+pub(super) async fn reached<T>(
+    peer: &FollowerPeer,
+    connecting: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
+    let limit = limits::CONNECT_TIMEOUT;
+    match tokio::time::timeout(limit, connecting).await {
+        Ok(Ok(connection)) => Ok(connection),
+        Ok(Err(reason)) => Err(format!("cannot reach {peer}: {reason}")),
+        Err(_) => Err(format!("cannot reach {peer}: no connection within {limit:?}")),
+    }
+}
+
 impl Connection {
     pub(super) async fn open(peer: &FollowerPeer, identity: &ProcessIdentity) -> Result<Self, String> {
-        let limit = limits::CONNECT_TIMEOUT;
-        match tokio::time::timeout(limit, open(peer, identity)).await {
-            Ok(Ok(connection)) => Ok(connection),
-            Ok(Err(reason)) => Err(format!("cannot reach {peer}: {reason}")),
-            Err(_) => Err(format!("cannot reach {peer}: no connection within {limit:?}")),
-        }
+        reached(peer, open(peer, identity)).await
     }
 
     pub(super) fn is_closed(&self) -> bool {
