@@ -49,10 +49,7 @@ pub(crate) enum Ending {
 /// # Errors
 /// [`CallError::Unavailable`] when the bucket did not take it in time.
 pub(crate) async fn cover(node: &Node, resident: &Arc<Resident>) -> Result<(), CallError> {
-    match tokio::time::timeout(node.config.proof_timeout, resident.covered()).await {
-        Ok(true) => Ok(()),
-        Ok(false) | Err(_) => Err(not_covered(resident)),
-    }
+    in_time(node, resident, resident.covered()).await
 }
 
 /// Resolves once the bucket holds everything up to a transaction at which the gate was told to cut.
@@ -60,15 +57,21 @@ pub(crate) async fn cover(node: &Node, resident: &Arc<Resident>) -> Result<(), C
 /// # Errors
 /// As [`cover`].
 pub(crate) async fn in_bucket(node: &Node, resident: &Arc<Resident>, upto: Txid) -> Result<(), CallError> {
-    match tokio::time::timeout(node.config.proof_timeout, resident.uploaded(upto)).await {
-        Ok(true) => Ok(()),
-        Ok(false) | Err(_) => Err(not_covered(resident)),
-    }
+    in_time(node, resident, resident.uploaded(upto)).await
 }
 
-fn not_covered(resident: &Resident) -> CallError {
-    let reason = format!("the bucket did not take the writes of cell `{}` in time", resident.cell);
-    CallError::Unavailable { reason }
+async fn in_time(
+    node: &Node,
+    resident: &Resident,
+    uploaded: impl Future<Output = bool>,
+) -> Result<(), CallError> {
+    match tokio::time::timeout(node.config.proof_timeout, uploaded).await {
+        Ok(true) => Ok(()),
+        Ok(false) | Err(_) => {
+            let reason = format!("the bucket did not take the writes of cell `{}` in time", resident.cell);
+            Err(CallError::Unavailable { reason })
+        }
+    }
 }
 
 /// Gives one resident cell up.

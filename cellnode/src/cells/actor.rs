@@ -233,7 +233,7 @@ impl Actor {
         if let Err(error) = self.may_begin() {
             return event.refuse(error);
         }
-        if self.must_restore_first() || self.must_hold_for_checkpoint() {
+        if self.must_hold() {
             return self.block(event);
         }
         if !event.start() {
@@ -299,6 +299,11 @@ impl Actor {
             let reason = format!("{BLOCKED_MAX} requests wait for {what} of this cell");
             event.refuse(CallError::Overloaded { reason, retry_after_ms: 1_000 });
         }
+    }
+
+    /// Whether nothing may begin before a restore, or a capture, has ended.
+    fn must_hold(&mut self) -> bool {
+        self.must_restore_first() || self.must_hold_for_checkpoint()
     }
 
     /// Whether the WAL is so long that it must be captured and checkpointed before the next turn. What is captured is
@@ -420,7 +425,7 @@ impl Actor {
             self.endings.clear();
             return None;
         }
-        if self.must_restore_first() || self.must_hold_for_checkpoint() {
+        if self.must_hold() {
             // Its end, or its capture, comes.
             return None;
         }

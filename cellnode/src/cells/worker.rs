@@ -349,9 +349,9 @@ impl Worker {
                 resident.on(GateEvent::Captured { captured: None, len: 0 });
                 continue;
             };
-            let is_whole = actor.capture();
+            let has_captured = actor.capture();
             node = node.or_else(|| resident.node());
-            if is_whole {
+            if has_captured {
                 captured.push(resident);
             }
             // What was captured before a long one leaves before the next.

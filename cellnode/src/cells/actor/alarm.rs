@@ -224,8 +224,7 @@ impl Actor {
         }
         let is_still_due =
             self.alarm.as_deref().is_some_and(|alarm| alarm.machine.may_begin(armed.id, alarm_now()));
-        let is_held = self.must_restore_first() || self.must_hold_for_checkpoint();
-        if !is_still_due || !self.may_turn() || self.may_begin().is_err() || is_held {
+        if !is_still_due || !self.may_turn() || self.may_begin().is_err() || self.must_hold() {
             return self.alarm_event(AlarmEvent::Ended(armed.id, HandlerEnd::NotBegun));
         }
         let event = self.open.next_name();

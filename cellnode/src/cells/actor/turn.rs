@@ -93,10 +93,14 @@ impl Actor {
         self.turn.effects = effects;
         self.resident.note_sockets(self.runtime.sockets());
         if !has_output && self.engine.borrow().is_dirty() {
-            // Nobody waits for what this turn wrote; it is captured and proved all the same, or the WAL would grow.
-            self.resident.output(ticket, self.node.proof_deadline(), |_| {});
+            self.prove(ticket);
         }
         self.leave_if_done();
+    }
+
+    /// Has what nobody waits for captured and proved all the same, or the WAL would grow.
+    pub(super) fn prove(&self, ticket: Txid) {
+        self.resident.output(ticket, self.node.proof_deadline(), |_| {});
     }
 
     /// Tells whether the effect is an output.

@@ -104,8 +104,7 @@ impl Actor {
             }
         }
         let ticket = self.after_turn();
-        // Nobody waits for it, and it is captured and proved all the same.
-        self.resident.output(ticket, self.node.proof_deadline(), |_| {});
+        self.prove(ticket);
         self.settle_runs();
         self.run_blocked();
         self.look_for_wish();
